@@ -1,4 +1,4 @@
-"""Runs short programs, mostly git, to the end with their output captured."""
+"""Runs short programs, mostly git, to their end and captures their output."""
 
 import os
 import signal
@@ -36,10 +36,11 @@ def capture(
     brief: bool = True,
     most: int = 0,
 ) -> Captured:
-    """Run a program and return its exit code and output: 127 if it can't start, 124 on timeout, 125 over `most` bytes.
+    """Run a program and return its exit code and output.
 
-    Raises Interrupted at the user's second ending signal, or at the first if not `brief`, also if the signal killed
-    the program directly. With `most`, stdin is closed and descendants that keep the pipes open are not waited for.
+    The code is 127 if it can't start, 124 on timeout, 125 if it prints more than `most` bytes. Raises Interrupted at
+    the user's second ending signal, or at the first if not `brief`, also if the signal killed the program directly.
+    With `most`, stdin is closed and descendants that keep the pipes open are not waited for.
     """
     pipe, stop_request = subprocess.PIPE, StopRequest(1 if brief else 0)
     try:

@@ -1,4 +1,4 @@
-"""`--detach`: the loop continues in its own session, and the command reports how it started."""
+"""Implements `--detach`: the loop continues in its own session, and the command reports how it started."""
 
 import json
 import os
@@ -13,7 +13,7 @@ _console = ""  # output file until the run has a folder
 
 
 def detach(speak: Callable[[str, bool], object]) -> None:
-    """Fork. The parent waits until the run starts or fails, reports that and exits; the child returns."""
+    """Fork: the parent waits until the run starts or fails, reports that and exits; the child returns."""
     import tempfile
 
     global _report_pipe, _console
@@ -34,7 +34,7 @@ def detach(speak: Callable[[str, bool], object]) -> None:
 
 
 def report_started(run: str, folder: Callable[[], str], workspace: str) -> None:
-    """Move the console output to the run's folder and report the start. Does nothing unless detached."""
+    """Move the console output to the run's folder and report the start to the parent. Does nothing unless detached."""
     global _report_pipe  # noqa: PLW0603
     if _report_pipe < 0:
         return
@@ -60,7 +60,7 @@ def report_started(run: str, folder: Callable[[], str], workspace: str) -> None:
 
 
 def _wait(child: signals.ForwardingChild, listen: int, speak: Callable[[str, bool], object]) -> int:
-    """Return the parent's exit code: 0 once the run has started, else that of the failed start."""
+    """Wait for the start and return the parent's exit code: 0 if the run has started, else that of the failed start."""
     with os.fdopen(listen, "rb") as file:
         line = file.readline()
     if line:
@@ -75,7 +75,7 @@ def _wait(child: signals.ForwardingChild, listen: int, speak: Callable[[str, boo
 
 
 def access_hints(workspace: str) -> list[str]:
-    """Commands to watch and end a run outside the current folder, in a worktree or after -C."""
+    """Return lines with the commands to watch and end a run in another folder: in a worktree or after -C."""
     import shlex
 
     if os.path.samefile(workspace, os.curdir):
@@ -85,5 +85,5 @@ def access_hints(workspace: str) -> list[str]:
 
 
 def rooda_command(module: str = "rooda") -> list[str]:
-    """Command line of another rooda process. `-P`: never import modules of the project that it runs in."""
+    """Return the command line of another rooda process. `-P`: never import modules of the project that it runs in."""
     return [sys.executable, "-P", "-m", module]

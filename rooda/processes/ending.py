@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from rooda.base import clock
 from rooda.processes import table
 
-LAST_WAIT = 1.0  # after KILL; a process that is alive then can't be killed
+LAST_WAIT = 1.0  # seconds after KILL; a process that is still alive can't be killed
 spared: set[int] = set()  # children left running with their descendants: background hooks
 Pause = Callable[[float], None]  # sleeps up to this many seconds, less if a child ends or a signal arrives
 
@@ -41,12 +41,12 @@ def await_exits(
 
 
 def end_all(living: Callable[[], list[int]], grace: float, pause: Pause, impatient: Callable[[], bool]) -> bool:
-    """Send TERM, wait, then KILL until `living` finds no process. False if one can't be killed."""
+    """End all processes that `living` finds: send TERM, wait, then KILL. False if one can't be killed."""
     found = living()
     if not found:
         return True
     signal_all(found, signal.SIGTERM)
-    signal_all(found, signal.SIGCONT)  # a stopped process takes no TERM
+    signal_all(found, signal.SIGCONT)  # a stopped process does not handle TERM
     deadline = clock.monotonic() + grace
     while (left := deadline - clock.monotonic()) > 0 and not impatient():
         pause(min(left, 0.05))
@@ -56,7 +56,7 @@ def end_all(living: Callable[[], list[int]], grace: float, pause: Pause, impatie
 
 
 def _kill_all(living: Callable[[], list[int]], pause: Pause) -> bool:
-    """Send KILL until no process is left, without pausing while new ones appear. False if one can't be killed."""
+    """Send KILL until `living` finds none, without pausing while new processes appear. False if one can't be killed."""
     before: list[int] = []
     end = hopeless = clock.monotonic() + LAST_WAIT
     end += 10 * LAST_WAIT
@@ -87,7 +87,7 @@ def kill(pid: int) -> None:
 
 
 def living_below(ours: Collection[int] = ()) -> list[int]:
-    """Live descendants, without the children in `ours`. Retries: children of a dying process can be missed."""
+    """Return live descendants except the children in `ours`. Retries: children of a dying process can be missed."""
     for _ in range(100):
         reap_orphans(ours)
         found = [pid for pid in table.descendants(os.getpid(), spared) if pid not in ours]
@@ -98,7 +98,7 @@ def living_below(ours: Collection[int] = ()) -> list[int]:
 
 
 def reap_while_waiting(ours: Collection[int]) -> None:
-    """Reap orphans while `ours` still run, so that zombies don't pile up. Costs one system call if there are none."""
+    """Reap orphans while the children in `ours` run, so that zombies don't pile up. Costs one system call if none."""
     while hasattr(os, "waitid"):
         try:
             dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -110,7 +110,7 @@ def reap_while_waiting(ours: Collection[int]) -> None:
 
 
 def reap_orphans(ours: Iterable[int]) -> None:
-    """Reap zombies that were re-parented to us. `ours` are left to the code that started them."""
+    """Reap zombies that were re-parented to us, but not the children in `ours`, which their starters reap."""
     known = {*ours, *spared}
     for pid in table.children(os.getpid()):
         if pid not in known and table.is_zombie(pid):
@@ -121,7 +121,7 @@ def reap_orphans(ours: Iterable[int]) -> None:
 
 
 def has_exited(pid: int) -> bool:
-    """True once the child has exited. It stays a zombie, so that its PID and group can't be reused."""
+    """True once the child has exited. It is not reaped, so that its PID and group can't be reused."""
     if hasattr(os, "waitid"):
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     return table.is_zombie(pid)  # macOS before Python 3.13

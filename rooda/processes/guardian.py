@@ -1,4 +1,4 @@
-"""A small parent process that outlives the loop, so that nothing the loop started survives it.
+"""Runs a small parent process that outlives the loop and ends all processes that the loop leaves behind.
 
 Users and service managers see the guardian's PID. It forwards signals, ends every descendant when the loop dies, and
 exits as the loop did. If the guardian is killed, the lifeline pipe closes: the loop then ends its agent and exits,
@@ -13,16 +13,12 @@ from collections.abc import Iterable
 from rooda.errors import code_of_signal
 from rooda.processes import linux
 
-MANAGER_VARIABLES = (
-    "NOTIFY_SOCKET",
-    "WATCHDOG_USEC",
-    "WATCHDOG_PID",
-)  # variables of the service manager; only the loop uses them
+MANAGER_VARIABLES = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")  # set by the service manager for the loop alone
 
 GRACE = 2.0  # seconds for processes that a killed loop left behind
 MAX_SWEEPS = 100  # a process that is re-parented during a sweep can be missed
-LIFELINE_SIGNAL = signal.SIGUSR1  # "read the lifeline"
-MESSAGE_SIGNAL = signal.SIGUSR2  # "the loop has a message for the service manager"
+LIFELINE_SIGNAL = signal.SIGUSR1  # tells the loop to read the lifeline
+MESSAGE_SIGNAL = signal.SIGUSR2  # the loop has a message for the service manager
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 WATCHED = {*FORWARDED, signal.SIGCHLD, signal.SIGTSTP, signal.SIGCONT, MESSAGE_SIGNAL}
 
@@ -32,17 +28,17 @@ _speaking = -1  # in the loop: the pipe for messages to the service manager, whi
 
 
 def visible_pid() -> int:
-    """PID that users see and signal."""
+    """Return the PID that users see and signal: the guardian's, if there is one."""
     return os.getpid() if lifeline < 0 else _guardian
 
 
 def not_ignored(numbers: Iterable[signal.Signals]) -> set[signal.Signals]:
-    """Return the signals without SIGHUP if that is ignored, as under `nohup`."""
+    """Return these signals, without SIGHUP if it is ignored, as under `nohup`."""
     return {each for each in numbers if each != signal.SIGHUP or signal.getsignal(each) is not signal.SIG_IGN}
 
 
 def send_to_manager(text: bytes) -> bool:
-    """Send a message to the service manager through the guardian; by default it accepts none from other processes."""
+    """Send a message to the service manager through the guardian; by default it ignores other processes."""
     if _speaking < 0 or os.getppid() != _guardian:
         return False
     try:
@@ -54,7 +50,7 @@ def send_to_manager(text: bytes) -> bool:
 
 
 def announce_exit() -> None:
-    """Release the guardian before the loop exits: a pause no longer stops it, and one that has stopped it is undone."""
+    """Announce the loop's exit to the guardian, so that a pause no longer stops it; continue it if it is stopped."""
     if lifeline >= 0 and os.getppid() == _guardian:
         os.close(lifeline)
         _send(_guardian, signal.SIGCONT)
@@ -63,7 +59,7 @@ def announce_exit() -> None:
 def start() -> None:
     """Fork: the parent becomes the guardian and never returns, the child continues as the loop."""
     global lifeline, _guardian, _speaking  # noqa: PLW0603 - one per process, like the process itself
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if the parent ignored it, we would never see the loop exit
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is ignored, the guardian never sees the loop exit
     linux.adopt_orphans()
     watched = not_ignored(WATCHED)
     signal.pthread_sigmask(signal.SIG_BLOCK, watched)
@@ -86,7 +82,7 @@ def start() -> None:
 
 
 def _guard(loop: int, write: int, watched: set[signal.Signals], listening: int) -> None:
-    """Wait for signals and forward them until the loop has exited, then exit as it did."""
+    """Wait for signals and forward them until the loop has exited, then exit with its status."""
     passed = 0
     while (status := _exit_status(loop)) is None:
         number = signal.sigwait(watched)
@@ -105,7 +101,7 @@ def _guard(loop: int, write: int, watched: set[signal.Signals], listening: int) 
 
 
 def _stop_self(write: int) -> None:
-    """Stop, unless nothing would continue us: the loop is about to exit, or SIGCONT is already pending."""
+    """Stop this process, unless the loop is about to exit or SIGCONT is already pending: nothing would continue it."""
     lifeline_end = select.poll()
     lifeline_end.register(write, 0)
     if not lifeline_end.poll(0) and signal.SIGCONT not in signal.sigpending():
@@ -127,7 +123,7 @@ def _relay_messages(listening: int) -> None:
 
 
 def _exit_status(loop: int) -> int | None:
-    """The loop's wait status once it has exited. Reaps orphans, and wakes a loop that stopped while we run."""
+    """Return the loop's wait status; None while it runs. Reaps orphans; continues a loop that stopped on its own."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
@@ -172,7 +168,7 @@ def _end_the_rest() -> None:
 
 
 def childless() -> bool:
-    """Reap zombies; True if no child is left. On Linux no descendant is left then: orphans become ours."""
+    """Reap zombies; True if no child is left, which on Linux means no descendant: orphans are re-parented to us."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -182,7 +178,7 @@ def childless() -> bool:
 
 
 def _exit_like(status: int, passed: int) -> None:
-    """Exit with the loop's code or by its signal."""
+    """Exit with the loop's exit code, or by the signal that ended it."""
     if os.WIFEXITED(status):
         os._exit(os.WEXITSTATUS(status))
     number = os.WTERMSIG(status)

@@ -1,4 +1,4 @@
-"""The ledger of a run: processes not yet ended, kept in the lock file so that the next run can end orphans."""
+"""Records the running processes of a run in its lock file, so that the next run can end those that survive it."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ class Ledger:
         self.sync()
 
     def forget_ended(self) -> None:
-        """Forget the agents that have ended; the file follows with the next `record`."""
+        """Forget the recorded agents, which have ended; the next `record` updates the file."""
         self._calls, self._last_reported = [], ""
 
     def record(self, pid: int, command: str) -> None:
@@ -30,7 +30,7 @@ class Ledger:
         self._write()
 
     def sync(self) -> None:
-        """Flush to disk: the run before its first agent, a PID while its process works.
+        """Flush the ledger to disk: before the first agent, and while each agent works.
 
         A power cut that loses a PID has also ended its process; a crash loses nothing that was written.
         """
@@ -41,7 +41,7 @@ class Ledger:
             pass  # the write before has reported it
 
     def renew(self) -> bool:
-        """Take the lock again if an agent deleted its file. False: another run has the lock now."""
+        """Take the lock again if an agent deleted its file; False if another run has taken it."""
         try:
             if self._lock and not self._lock.renew():
                 self._report("the lock file was deleted and another run has started here; stopping this one")
@@ -52,13 +52,13 @@ class Ledger:
         return True
 
     def abandon(self) -> None:
-        """Release the lock without ending our processes; the next run ends those that are left."""
+        """Release the lock without ending the run's processes; the next run ends them."""
         if self._lock:
             self._lock.unlock()
             self._lock = None
 
     def close(self) -> None:
-        """Release the lock; no process is left."""
+        """Release the lock after all processes have ended."""
         try:
             if self._lock:
                 self._lock.release()
@@ -80,13 +80,13 @@ class Ledger:
             self._report(f"can't record the running agents ({why}); an agent may survive a crash")
 
 
-# Finding and ending agents that survived an earlier run.
+# Find and end agents that survived an earlier run.
 GRACE = 2.0
 PATIENCE = 0.3  # processes that fork and exit can be missed: search again while new processes appear
 
 
 class Survivors(NamedTuple):
-    """Processes that survived a run."""
+    """Processes that survived a run, and whether they could be ended."""
 
     run: str
     pids: tuple[int, ...]
@@ -95,7 +95,7 @@ class Survivors(NamedTuple):
 
 
 def end_survivors(ledger: dict[str, Any], is_run: Callable[[str], bool]) -> Survivors | None:
-    """End every process that provably belongs to the ledger's run, None if none runs. `is_run` checks a run's ID."""
+    """End every process that provably belongs to the ledger's run; None if none is alive. `is_run` checks its ID."""
     run, calls = ledger.get("run"), ledger.get("calls")
     if not isinstance(run, str) or not isinstance(calls, list) or ledger.get("boot") != table.boot():
         return None
@@ -113,7 +113,7 @@ def end_survivors(ledger: dict[str, Any], is_run: Callable[[str], bool]) -> Surv
 
 
 def _kill_newcomers(processes: "_RunProcesses") -> list[int]:
-    """Kill processes with the run's mark until a search finds none and no process was started during it."""
+    """Kill processes with the run's mark until a search finds none while no process is started; return their PIDs."""
     killed: list[int] = []
     last = clock.monotonic() + 10 * PATIENCE
     deadline = clock.monotonic() + PATIENCE
@@ -134,7 +134,7 @@ def _recorded(calls: list[Any]) -> dict[int, object]:
 
 
 class _RunProcesses:
-    """Processes of a run: those in the ledger, their groups, sessions and descendants, and all with the run's mark.
+    """Finds a run's processes: by the ledger, their groups, sessions and descendants, and by the run's mark.
 
     A group or session ID is proof only while its leader runs, since it can be reused later. So these are searched
     once, and each process found is identified by its own start time from then on.
@@ -151,7 +151,7 @@ class _RunProcesses:
         )
 
     def living(self) -> list[int]:
-        """Return the live processes."""
+        """Return the PIDs of the run's live processes."""
         self._learn(table.marked_with(self._run, self._unmarked))
         for pid in list(self._known):
             self._learn(table.descendants(pid))

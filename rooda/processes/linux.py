@@ -1,4 +1,4 @@
-"""Linux system calls for parents: adopt orphans, signal a parent's death, mark processes. No effect elsewhere."""
+"""Makes Linux system calls: adopt orphans, signal a parent's death, mark processes. No effect on other systems."""
 
 import sys
 
@@ -10,17 +10,17 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def adopt_orphans() -> bool:
-    """Become the parent of orphaned descendants. False if the system can't do that."""
+    """Become the parent of orphaned descendants; False if the system doesn't support that."""
     return _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def signal_on_parent_death(number: int) -> bool:
-    """Have the kernel send us this signal when our parent dies."""
+    """Have the kernel send this process a signal when its parent dies; False if the system doesn't support that."""
     return _prctl(_PR_SET_PDEATHSIG, number)
 
 
 def mark_self(run: str) -> bool:
-    """Mark this process, and all that it starts, with a number of the run.
+    """Mark this process and its future descendants with the run's number; False if that is not possible.
 
     The mark is a resource limit without effect: over 36,000 years of CPU time for a real-time process. Unlike an
     environment variable it can't be cleared by accident, and unlike a PID it is never reused.
@@ -48,7 +48,7 @@ def _prctl(option: int, value: int) -> bool:
 
 
 def libc(function: str, *arguments: int) -> int | None:
-    """Call the C library; None if it has no such function, or Python no ctypes."""
+    """Call a function of the C library; None if it is missing, or ctypes is."""
     try:
         import ctypes
 
@@ -62,6 +62,6 @@ _LARGE = 1 << 20
 
 
 def return_large_blocks() -> None:
-    """Make the allocator return freed blocks of 1 MB and more, which glibc would keep after a long prompt."""
+    """Make glibc return freed blocks of 1 MB and more to the system, which it would keep after a long prompt."""
     if sys.platform.startswith("linux"):
         libc("mallopt", _M_MMAP_THRESHOLD, _LARGE)

@@ -1,6 +1,6 @@
-"""A file lock per loop, held until the process ends. Its content describes the owner and the processes it started.
+"""Holds a file lock per loop until the process ends. The file describes the owner and the processes it started.
 
-An agent can delete `.rooda`, so a second lock in the user's state is held, too. It describes the owner and the run.
+An agent can delete `.rooda`, so a second lock is held in the user's state folder. It describes the owner and the run.
 """
 
 import binascii
@@ -30,7 +30,7 @@ class Lock:
         self.problem = second.problem
 
     def write_owner(self) -> None:
-        """Write who holds the lock, keeping the ledger found: the user may be asked before the run starts."""
+        """Write the owner to the lock file, keeping the old ledger: rooda may ask the user before the run starts."""
         us = _own_identity()
         calls = self.before.get("calls", []) if self.before.get("boot") == us["boot"] else []
         self._facts = {**us, "run": self.before.get("run"), "calls": calls}
@@ -38,7 +38,7 @@ class Lock:
         self._write()
 
     def note(self, run: str, calls: list[dict[str, Any]]) -> None:
-        """Write the ledger: processes that this run has started and not ended. It stays readable however we die."""
+        """Write the ledger: the processes that this run has started and not ended. Any crash leaves it readable."""
         begins = self._facts.get("run") != run
         self._facts = {**(self._facts or _own_identity()), "run": run, "calls": calls}
         if begins:
@@ -52,7 +52,7 @@ class Lock:
         files.overwrite(self._descriptor, json.dumps(self._facts).encode() + b"\n")
 
     def renew(self) -> bool:
-        """Lock the file that has the name now, after an agent deleted ours. False: another process holds it."""
+        """Create and take the lock again if an agent deleted its file; False if another process holds it."""
         if _has_name(self._descriptor, self._path):
             return True
         fresh = _locked(self._path)
@@ -73,13 +73,13 @@ class Lock:
             os.close(self._descriptor)
 
     def unlock(self) -> None:
-        """Unlock, leaving the ledger as it is for the next run."""
+        """Unlock, leaving the ledger for the next run."""
         self._second.close(keep=bool(self._facts.get("run")))
         os.close(self._descriptor)
 
 
 class _Second:
-    """The second lock of a loop, if the user's state has a place for it."""
+    """A loop's second lock, in the user's state folder; does nothing if it can't be created there."""
 
     def __init__(self, path: str, descriptor: int, problem: str = "") -> None:
         self.path, self._descriptor, self.problem = path, descriptor, problem
@@ -101,9 +101,9 @@ class _Second:
 
 
 def acquire(path: str) -> Lock | None:
-    """Return the lock, or None while a live process holds it. OSError if the file can't be created.
+    """Return the lock, or None if a live process holds it. Raises OSError if the file can't be created.
 
-    The second lock comes first: a start that is refused must never hold the first one, which the running loop may
+    The second lock is taken first: a start that is refused must never hold the first one, which the running loop may
     be about to create again.
     """
     second = _acquire_second(path)
@@ -121,7 +121,7 @@ def acquire(path: str) -> Lock | None:
 
 
 def _acquire_second(path: str) -> _Second | None:
-    """Take the second lock; None while a live process holds it."""
+    """Take the second lock; None if a live process holds it."""
     where = _second_path(path)
     if not where:
         return _Second("", -1, "HOME is not set")
@@ -134,12 +134,12 @@ def _acquire_second(path: str) -> _Second | None:
 
 
 def acquire_briefly(path: str) -> int:
-    """Take a lock for a moment, without a second one: its descriptor, -1 while a live process holds it."""
+    """Take a lock for a moment, without a second one; return its descriptor, or -1 if a live process holds it."""
     return _locked(path)
 
 
 def _locked(path: str) -> int:
-    """Create and lock a lock file in one of rooda's folders; -1 while a live process holds it."""
+    """Create and lock a lock file in `.rooda`; return its descriptor, or -1 if a live process holds it."""
     home, folder = os.path.split(os.path.dirname(path))
     dirs.make_home(home, folder)
     return _opened_and_locked(path)
@@ -166,14 +166,14 @@ def _opened_and_locked(path: str) -> int:
 
 
 def _second_path(path: str) -> str:
-    """Path of the second lock in the user's state; "" without a home folder."""
+    """Return the path of the second lock in the user's state folder; "" without a home folder."""
     home, folder = os.path.split(os.path.dirname(path))
     top = os.path.dirname(home)
     return dirs.state("locks", f"{_mark(top)}{folder}-{os.path.basename(path)}")
 
 
 def _mark(top: str) -> str:
-    """Identify a workspace: by its real path and its inode, since two containers may have the same path."""
+    """Return a file name prefix from a workspace's path and inode, since two containers may have the same path."""
     real = os.path.realpath(top)
     try:
         facts = os.stat(real)
@@ -183,14 +183,14 @@ def _mark(top: str) -> str:
 
 
 def recorded(workspace: str) -> list[str]:
-    """The lock files of loops that run here or were killed, such as `state/build.lock`: an agent may delete them."""
+    """Return the lock files of running and killed loops, such as `state/build.lock`, even if an agent deleted them."""
     home, mark = dirs.state("locks"), _mark(workspace)
     found = [name for name in files.list_folder(home) if name.startswith(mark)] if home else []
     return sorted(name.removeprefix(mark).replace("-", os.sep, 1) for name in found)
 
 
 def _has_name(descriptor: int, path: str) -> bool:
-    """True if the open file still has this name."""
+    """True if the open file is still the one at this path."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except OSError:
@@ -198,7 +198,7 @@ def _has_name(descriptor: int, path: str) -> bool:
 
 
 def is_held(path: str) -> bool:
-    """True while a live process holds the lock, or the second one."""
+    """True if a live process holds the lock or the second lock."""
     return _is_locked(path) or _is_locked(_second_path(path))
 
 
@@ -219,7 +219,7 @@ def _is_locked(path: str) -> bool:
 
 
 def await_free(path: str, seconds: float = 15.0, unless: Callable[[], bool] = lambda: False) -> bool:
-    """True once the lock is free; False after `seconds`, or as soon as `unless()`."""
+    """Wait for the lock to become free; False after `seconds`, or as soon as `unless()` is true."""
     deadline = clock.monotonic() + seconds
     while is_held(path):
         if clock.monotonic() >= deadline or unless():
@@ -229,9 +229,9 @@ def await_free(path: str, seconds: float = 15.0, unless: Callable[[], bool] = la
 
 
 def owner(path: str) -> dict[str, Any]:
-    """Read what the owner wrote about itself: pid, start, boot; {} if unreadable.
+    """Read the identity of the lock's owner: pid, start, boot; {} if unreadable.
 
-    The second lock counts more while it is held: an agent can write the first one.
+    The second lock takes precedence while it is held: an agent can write to the first one.
     """
     second = _second_path(path)
     return (_read(second) if _is_locked(second) else {}) or _read(path)

@@ -1,4 +1,4 @@
-"""Searches for untrusted patterns, with a timeout: Python can't interrupt a pattern that backtracks endlessly."""
+"""Searches for untrusted patterns with a timeout, in a child process: Python can't interrupt endless backtracking."""
 
 import re
 import sys
@@ -15,11 +15,11 @@ import re, sys
 length, data = int(sys.stdin.buffer.readline()), sys.stdin.buffer.read()
 pattern, text = (each.decode("utf-8", "surrogatepass") for each in (data[:length], data[length:]))
 sys.exit(0 if re.search(pattern, text, re.MULTILINE) else 1)
-"""  # the pattern comes by stdin too: an argument can't hold every character
+"""  # the pattern is sent by stdin too: an argument can't hold every character
 
 
 def search(pattern: str, text: str, timeout: float) -> str:
-    """Return found, missing or timed out; an invalid pattern is missing. Raises Interrupted at a signal."""
+    """Return "found", "missing" (also for an invalid pattern) or "timed out". Raises Interrupted on a signal."""
     try:
         with warnings.catch_warnings(action="ignore"):
             compiled = re.compile(pattern, re.MULTILINE)
@@ -35,7 +35,7 @@ def search(pattern: str, text: str, timeout: float) -> str:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """True if the pattern is found in time and before a signal."""
+    """True if the pattern is found; False also on a timeout or a signal."""
     try:
         return search(pattern, text, PATIENCE) == "found"
     except Interrupted:

@@ -1,4 +1,4 @@
-"""All signal handlers. They count signals and wake the wait, nothing else."""
+"""Installs all signal handlers, which only count signals and wake the wait."""
 
 import os
 import select
@@ -41,14 +41,14 @@ class Signals:
         self._direct: dict[int, int] = {}
         self._passed: dict[int, int] = {}
         self._suspended = False
-        self._stop_pending = False  # Ctrl+Z or `fg` has arrived and its order is not read yet
+        self._stop_pending = False  # Ctrl+Z or `fg` has arrived; their order is not read yet
         self._lifeline_pending = True  # the lifeline may have data
         self.abandoned = False  # the guardian was killed
         self.when_abandoned: Callable[[], None] = lambda: None
 
     @property
     def first(self) -> int:
-        """The first ending signal, 0 if none; it decides the exit code."""
+        """The first ending signal, which determines the exit code; 0 if none."""
         self._read_lifeline()
         return self._first
 
@@ -61,7 +61,7 @@ class Signals:
 
     @property
     def suspended(self) -> bool:
-        """True if the last of Ctrl+Z and `fg` was Ctrl+Z, and no ending signal came."""
+        """True if Ctrl+Z was not followed by `fg` or by an ending signal."""
         if self._stop_pending:
             self._read_stop_signals()
         return self._suspended and not self.first
@@ -98,17 +98,17 @@ class Signals:
         os.close(self._write)
 
     def wait(self, seconds: float | None) -> None:
-        """Sleep until a signal arrives, a child exits, or the time is over. No polling."""
+        """Sleep until a signal arrives, a child exits, or the time is over; without polling."""
         self._sleep(seconds)
 
     def pause(self, seconds: float) -> None:
-        """Sleep for the whole time, whatever children exit, unless an ending signal or Ctrl+Z arrives."""
+        """Sleep for the whole time, even if children exit; an ending signal or Ctrl+Z ends the sleep."""
         last = clock.monotonic() + seconds
         while not self.first and not self.suspended and (left := last - clock.monotonic()) > 0:
             self.wait(left)
 
     def wait_for(self, reader: int, seconds: float | None) -> bool:
-        """Like `wait`, but also return when `reader` has data: True then."""
+        """Like `wait`, but also return as soon as the descriptor `reader` has data; True if it has."""
         self._poll.register(reader, select.POLLIN)
         try:
             return reader in self._sleep(seconds)
@@ -125,7 +125,7 @@ class Signals:
         return [descriptor for descriptor, _ in ready]
 
     def _read_stop_signals(self) -> None:
-        """Read Ctrl+Z and `fg` in the order of their arrival; Python runs handlers in the order of signal numbers."""
+        """Read Ctrl+Z and `fg` in order of arrival from the wake-up pipe; Python runs handlers by signal number."""
         try:
             while numbers := os.read(self._read, 4096):
                 for number in numbers:
@@ -135,9 +135,9 @@ class Signals:
             pass
 
     def stop_self(self) -> None:
-        """Stop until the user continues us; limits of run time exclude this time.
+        """Stop this process until the user continues it; run time limits exclude this time.
 
-        If SIGCONT arrives just before our own SIGSTOP we would sleep forever, so the guardian wakes us.
+        If SIGCONT arrives just before our own SIGSTOP, we would sleep forever, so the guardian wakes us.
         """
         since = clock.monotonic()
         while self.suspended:
@@ -146,7 +146,7 @@ class Signals:
         clock.add_stopped_since(since)
 
     def suspend_if_asked(self) -> None:
-        """Handle Ctrl+Z while no agent runs."""
+        """Stop this process if the user pressed Ctrl+Z; called while no agent runs."""
         if self.suspended:
             self.stop_self()
 
@@ -155,7 +155,7 @@ class Signals:
         self._direct[number] = self._direct.get(number, 0) + 1
 
     def _note_stop_pending(self, number: int, frame: FrameType | None) -> None:
-        """SIGCONT also means that the guardian may have died."""
+        """Note Ctrl+Z or SIGCONT; the kernel also sends SIGCONT when the guardian dies."""
         self._stop_pending = self._lifeline_pending = True
 
     def _note_lifeline(self, number: int, frame: FrameType | None) -> None:
@@ -181,7 +181,7 @@ class Signals:
 
 
 class StopRequest:
-    """Decides whether the user wants to stop what starts now: more than `spared` ending signals, one of them new."""
+    """Detects that the user wants to stop the current work: a new ending signal, and more than `spared` in all."""
 
     def __init__(self, spared: int) -> None:
         self._spared, self._before = spared, open_blocks[-1].count if open_blocks else 0
@@ -194,12 +194,12 @@ class StopRequest:
 
     @property
     def asked(self) -> int:
-        """The first ending signal, from before too; 0 if none."""
+        """The first ending signal, even if it came before this work; 0 if none."""
         return open_blocks[-1].first if open_blocks else 0
 
 
 class SignalsFromNow:
-    """Counts only signals from now on, so that work after an ending signal can be ended by another one."""
+    """Counts only new signals, so that work after an ending signal can be ended by another one."""
 
     def __init__(self, signals: Signals) -> None:
         self._signals, self._before = signals, signals.count
@@ -215,7 +215,7 @@ class SignalsFromNow:
 
 
 class ForwardingChild:
-    """A child that ending signals are forwarded to. Fork inside the with-block: no signal is lost in between.
+    """Forwards ending signals to a child process. Fork it inside the with-block, so that no signal is lost.
 
     Used by `--detach`: a signal to the command before the run has started ends the run too.
     """
@@ -244,7 +244,7 @@ class ForwardingChild:
         os.kill(self.pid, number)  # not reaped yet, so the PID is still ours
 
 
-SignalSender = Callable[[dict[str, object]], bool]  # sends a signal if the process is provably the one described
+SignalSender = Callable[[dict[str, object]], bool]  # sends a signal only if the process is provably the one described
 
 
 def terminate(facts: dict[str, object]) -> bool:
@@ -277,4 +277,4 @@ def _send(facts: dict[str, object], *numbers: int) -> bool:
 
 
 def _wake(number: int, frame: FrameType | None) -> None:
-    """Do nothing. Python writes to the wake-up descriptor only for signals that have a handler."""
+    """Do nothing: Python writes to the wake-up descriptor only for signals that have a handler."""

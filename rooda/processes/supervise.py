@@ -1,4 +1,4 @@
-"""Starts every process of rooda, each in its own session with files for stdin and output, and waits for its end."""
+"""Starts rooda's processes, each in its own session with files for stdin and output, and waits for their end."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ CAP_LOOK = 1.0  # seconds between checks of a file with a size limit
 
 
 class Limits:
-    """Tracks one process's limits. The wait loop calls `due()`; without limits it never has to wake up."""
+    """Tracks the limits of one process. The wait loop calls `due()`; without limits it never has to wake up."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Limits:
         return "", min(looks, default=None)
 
     def shift(self, seconds: float) -> None:
-        """Extend the limits by a time in which the process was suspended."""
+        """Extend the limits by the time for which the process was suspended."""
         self.slept += seconds
         self._end = None if self._end is None else self._end + seconds
         self._grown += seconds
@@ -62,7 +62,7 @@ class Limits:
         self._looked += seconds
 
     def size(self) -> int:
-        """Bytes written so far, including dropped ones."""
+        """Return the bytes of output so far, including those dropped."""
         return os.fstat(self._output).st_size + self._dropped
 
     def _look(self, now: float) -> None:
@@ -80,7 +80,7 @@ class Limits:
         self._looked = now
 
     def _drop(self) -> None:
-        """Empty an output file that is over its limit: the end of an output matters more than its beginning."""
+        """Empty the output file if it exceeds its limit: the end of an output matters more than its beginning."""
         if self._cap and self._size - self._dropped > self._cap:
             self._dropped = self._size
             files.clear(self._output)
@@ -115,7 +115,7 @@ class Spec(NamedTuple):
 
 
 class ProcessResult(NamedTuple):
-    """The end of a process; `code` is the exit code as a shell reports it."""
+    """The result of a process; `code` is the exit code as a shell reports it."""
 
     code: int
     seconds: float
@@ -123,11 +123,11 @@ class ProcessResult(NamedTuple):
     size: int = 0
     note: str = ""
     swept: int = 0  # descendants ended by rooda
-    errno: int = 0  # why it could not start
+    errno: int = 0  # the reason if it could not start
 
 
 class Periodic(NamedTuple):
-    """Work to do at intervals while a process runs. Without it rooda never wakes up."""
+    """Work to do at intervals while a process runs; without any, rooda sleeps until something happens."""
 
     every: float
     work: Callable[[], None]
@@ -146,7 +146,7 @@ def run_all(
 ) -> list[ProcessResult]:
     """Run processes in parallel, each within its own limits, then end their descendants.
 
-    `on_settled` is called once they all have run for a moment; not if one of them exits before.
+    `on_settled` is called once all have run for a moment, unless one of them has exited by then.
     """
     tasks = [_Task(spec) for spec in specs]
     started = [task for task in tasks if task.pid]
@@ -159,7 +159,7 @@ def run_all(
 
 
 class _Task:
-    """One process from start to end."""
+    """One running process, from its start to its end."""
 
     def __init__(self, spec: Spec) -> None:
         self.spec, self.ended, self.seconds = spec, "", 0.0
@@ -175,13 +175,13 @@ class _Task:
         self.limits = Limits(self._output, spec.timeout, spec.idle_timeout, spec.cap, spec.exit_grace, spec.finished)
 
     def end(self, reason: str) -> None:
-        """Start the stop sequence: the process's own stop signal, TERM, KILL."""
+        """Begin to end the process: with its own stop signal, then TERM, then KILL."""
         if not self._reason:
             self._reason = reason
             self._send_next_signal()
 
     def look(self, impatient: bool) -> float | None:
-        """Act on the limits; return the seconds until the next check. `impatient` skips the grace periods."""
+        """Enforce the limits and return the seconds until the next check. `impatient` skips the grace periods."""
         if not self._reason:
             reason, pause = self.limits.due()
             if not reason:
@@ -246,7 +246,7 @@ def _output(spec: Spec) -> int:
 
 
 def _start(spec: Spec, output: int) -> int:
-    """Start a process and return its PID. OSError or ValueError if that fails."""
+    """Start a process and return its PID. Raises OSError or ValueError if that fails."""
     try:
         stdin = _stdin(spec.stdin)
         try:
@@ -265,7 +265,7 @@ def _start(spec: Spec, output: int) -> int:
 
 
 def _stdin(path: str) -> int:
-    """Open the file for stdin. An earlier agent could have put a pipe in the place of a prompt."""
+    """Open the file for stdin, which must be regular: an earlier agent could have replaced a prompt with a pipe."""
     if path == os.devnull:
         return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     descriptor = files.open_regular(path, os.O_RDONLY)
@@ -274,7 +274,7 @@ def _stdin(path: str) -> int:
 
 
 def _stopped_until_recorded(pid: int, record: Callable[[int], None]) -> None:
-    """Stop the process while it loads, until its PID is on disk; if we die before that, it stays stopped.
+    """Keep a new process stopped until its PID is on disk; if rooda dies before that, the process stays stopped.
 
     A stub that waits before its exec would stop a little earlier, at twice the CPU time per call.
     """
@@ -293,7 +293,7 @@ def _not_started(problem: OSError | ValueError, spec: Spec) -> ProcessResult:
 
 
 def _watch(tasks: Sequence[_Task], signals: SignalSource, periodic: Periodic | None) -> None:
-    """Wait for exits, signals and deadlines. A signal that arrived just before the start counts."""
+    """Wait until all tasks have ended: handle exits, signals and limits. A signal just before the start counts."""
     while running := _still_running(tasks):
         for task in running if signals.count else ():
             task.end("interrupted")
@@ -310,7 +310,7 @@ def _watch(tasks: Sequence[_Task], signals: SignalSource, periodic: Periodic | N
 
 
 def _still_running(tasks: Iterable[_Task]) -> list[_Task]:
-    """Close the tasks whose process has exited; return the others."""
+    """Close the tasks whose process has exited; return those still running."""
     for task in tasks:
         if not task.ended and ending.has_exited(task.pid):
             task.close()
@@ -318,7 +318,7 @@ def _still_running(tasks: Iterable[_Task]) -> list[_Task]:
 
 
 def _suspend(all_limits: Iterable[Limits], signals: SignalSource) -> None:
-    """Ctrl+Z: suspend the descendants with us, and exclude that time from their limits."""
+    """Suspend this process and its descendants after Ctrl+Z, and exclude that time from their limits."""
     began = clock.monotonic()
     below: set[int] = set()
     while new := set(table.descendants(os.getpid())) - below:  # until none of them runs, since each could start others
@@ -331,7 +331,10 @@ def _suspend(all_limits: Iterable[Limits], signals: SignalSource) -> None:
 
 
 def _reap(tasks: Sequence[_Task], signals: SignalSource) -> int:
-    """Reap the processes and end their descendants. A group's ID is not reused while it has members."""
+    """Reap the processes and end their descendants; return the number of descendants ended.
+
+    The ID of a process group is not reused while the group has members.
+    """
     swept = 0
     keep = any(task.spec.keep for task in tasks)
     if tasks and not keep and not table.PROC:
@@ -346,7 +349,10 @@ def _reap(tasks: Sequence[_Task], signals: SignalSource) -> int:
 
 
 def _sweep(ours: Collection[int], grace: float, signals: SignalSource) -> int:
-    """End every descendant but the children in `ours`. Where orphans are not re-parented to us, these are missed."""
+    """End every descendant except the children in `ours`; return their number.
+
+    Misses orphans on systems that don't re-parent them to this process.
+    """
     ended: set[int] = set()
 
     def living() -> list[int]:
@@ -358,14 +364,14 @@ def _sweep(ours: Collection[int], grace: float, signals: SignalSource) -> int:
     return len(ended)
 
 
-# Starting a process in its own session. On Linux posix_spawn does it without the cost of loading subprocess.
+# Start a process in its own session. On Linux posix_spawn does that without the cost of loading subprocess.
 _LINUX = sys.platform.startswith("linux")
 _IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)  # signals that Python ignores, reset for its children
 _inherited_closed = False  # inherited descriptors are closed on exec
 
 
 def spawn(argv: Sequence[str], cwd: str, env: Mapping[str, str], stdin: int, output: int, errors: int) -> int:
-    """Start a process and return its PID. OSError or ValueError if that fails."""
+    """Start a process in its own session and return its PID. Raises OSError or ValueError if that fails."""
     if _LINUX and os.environ.get("PATH") == env.get("PATH") and _is_here(cwd):
         return _posix_spawn(argv, env, (stdin, output, errors))
     import subprocess
@@ -383,7 +389,7 @@ def _is_here(cwd: str) -> bool:
 
 
 def _posix_spawn(argv: Sequence[str], env: Mapping[str, str], streams: Sequence[int]) -> int:
-    """Start faster than subprocess does, which need not be loaded; a failed exec raises the same OSError."""
+    """Start a process without loading subprocess, which is slower; a failed exec raises the same OSError."""
     _close_inherited_on_exec()
     actions = [(os.POSIX_SPAWN_DUP2, source, target) for target, source in enumerate(streams)]
     try:
@@ -393,7 +399,7 @@ def _posix_spawn(argv: Sequence[str], env: Mapping[str, str], streams: Sequence[
 
 
 def _close_inherited_on_exec() -> None:
-    """Mark descriptors inherited from our parent as close-on-exec, so that agents don't get them."""
+    """Mark descriptors inherited from rooda's parent as close-on-exec, so that agents don't get them."""
     global _inherited_closed  # noqa: PLW0603 - one per process, like the process itself
     if _inherited_closed:
         return

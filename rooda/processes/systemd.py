@@ -1,4 +1,4 @@
-"""Reports a loop's start, progress, life and end to a service manager.
+"""Reports a loop's start, progress and end to a service manager, and pings its watchdog.
 
 Uses systemd's `sd_notify` protocol: messages to the socket in NOTIFY_SOCKET. Loaded only if that is set.
 """
@@ -15,7 +15,7 @@ PATIENCE = 1.0  # seconds to wait while the manager's queue is full
 
 
 def send(text: bytes) -> None:
-    """Send a message to the socket in the environment; do nothing if that fails."""
+    """Send a message to the socket in NOTIFY_SOCKET; errors are ignored."""
     import socket
 
     address = os.environ.get(guardian.MANAGER_VARIABLES[0], "")
@@ -29,7 +29,7 @@ def send(text: bytes) -> None:
 
 
 class ManagerNotifier:
-    """Sends a loop's state to the service manager; silent if there is none."""
+    """Sends a loop's state to the service manager, if there is one."""
 
     EVENTS = ("run.started", "run.resumed", "iteration.started", "resting", "run.ended")
 
@@ -37,14 +37,14 @@ class ManagerNotifier:
         self.every, self._next = every, 0.0
 
     def send(self, **facts: str | int) -> None:
-        """Send READY=1, STATUS=… as one message."""
+        """Send variables such as READY=1 and STATUS=… as one message."""
         text = "\n".join(f"{key}={' '.join(str(value).split())}" for key, value in facts.items())
         data = text.encode("utf-8", "replace")
         if not guardian.send_to_manager(data):
             send(data)
 
     def report(self, record: Json) -> None:
-        """Report an event of the loop, if the protocol has a message for it."""
+        """Report an event of the loop if the protocol has a message for it."""
         event, name = record["event"], record.get("procedure") or record.get("name", "")
         if event in ("run.started", "run.resumed"):
             self.send(READY=1, STATUS=f"{name}: started")
@@ -63,7 +63,7 @@ class ManagerNotifier:
             self.send(WATCHDOG=1)
 
     def with_watchdog(self, other: Periodic | None) -> Periodic | None:
-        """Add the watchdog to the periodic work of a wait; None if there is neither."""
+        """Return the periodic work of a wait with watchdog pings added; None if there is nothing to do."""
         if not self.every:
             return other
 
@@ -76,7 +76,7 @@ class ManagerNotifier:
 
 
 def notifier(environ: Mapping[str, str] = os.environ) -> ManagerNotifier:
-    """Return the notifier; the watchdog is off if WATCHDOG_PID names another process."""
+    """Return a notifier for the service manager; without watchdog pings if WATCHDOG_PID names another process."""
     period, pid = (environ.get(name, "") for name in guardian.MANAGER_VARIABLES[1:])
     ours = pid in ("", str(os.getpid()), str(guardian.visible_pid()))
     seconds = int(period) / 1e6 if period.isdecimal() and period.isascii() and ours else 0.0

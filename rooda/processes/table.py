@@ -1,4 +1,4 @@
-"""Processes of the machine: descendants, members of a run, identity. Uses /proc on Linux and psutil on macOS."""
+"""Reads the process table: descendants, processes of a run, identity. Uses /proc on Linux and psutil on macOS."""
 
 import os
 from collections.abc import Container, Iterator
@@ -22,7 +22,7 @@ class ProcessInfo(NamedTuple):
 
 
 def children(pid: int) -> list[int]:
-    """Direct children, zombies included."""
+    """Return the PIDs of direct children, including zombies."""
     if not PROC:
         return _psutil_children(pid, recursive=False)
     if not _LISTED:
@@ -37,7 +37,7 @@ def children(pid: int) -> list[int]:
 
 
 def descendants(pid: int, excluded: Container[int] = ()) -> list[int]:
-    """All descendants, parents before their children, without those in `excluded` and their descendants."""
+    """Return the PIDs of all descendants, parents first, without those in `excluded` and their descendants."""
     if not PROC:
         return [each for each in _psutil_children(pid, recursive=True) if each not in excluded]
     found: dict[int, None] = {}  # used as an ordered set
@@ -56,14 +56,14 @@ def is_zombie(pid: int) -> bool:
 
 
 def all_processes() -> Iterator[ProcessInfo]:
-    """All visible processes of the machine."""
+    """Yield all visible processes of the machine."""
     for entry in os.listdir("/proc") if PROC else ():
         if entry.isdigit() and (info := info_of(int(entry))):
             yield info
 
 
 def cpu_seconds(pids: list[int]) -> float:
-    """CPU time of these processes and of their reaped children."""
+    """Return the CPU time of these processes and their reaped children."""
     ticks = 0
     for pid in pids:
         try:
@@ -74,10 +74,10 @@ def cpu_seconds(pids: list[int]) -> float:
 
 
 def marked_with(run: str, others: set[int]) -> Iterator[int]:
-    """Processes with this run's mark, in their environment or as a limit, wherever they were re-parented.
+    """Yield the PIDs of processes marked with this run, in their environment or by a resource limit.
 
-    Newest first, since one that keeps forking and exiting is gone soon. PIDs in `others` are skipped, and each
-    process without the mark is added to them, which makes the next search faster.
+    Marks survive re-parenting. Newest first, since a process that keeps forking and exiting is soon gone. PIDs in
+    `others` are skipped, and each process without the mark is added to them, which makes the next search faster.
     """
     if not PROC:
         yield from _psutil_marked(run)
@@ -93,7 +93,7 @@ def marked_with(run: str, others: set[int]) -> Iterator[int]:
 
 
 def last_pid() -> int:
-    """The last PID assigned. If it is the same before and after a search, no process was started during it."""
+    """Return the last PID assigned. If a search does not change it, no process was started during the search."""
     return int((_read("", "loadavg").split() or [b"0"])[-1])
 
 
@@ -105,7 +105,7 @@ def _read(pid: str, name: str) -> bytes:
 
 
 def own_ancestry() -> set[int]:
-    """This process and its ancestors, which it must never end."""
+    """Return the PIDs of this process and its ancestors, which it must never end."""
     found, pid = {os.getpid()}, os.getppid()
     while pid > 0 and pid not in found:
         found.add(pid)
@@ -131,7 +131,7 @@ def is_stopped(pid: object) -> bool:
 
 
 def stopped_states(pid: object) -> set[bool]:
-    """The set of `is_stopped` for the process and its children: in a run, the guardian and its loop."""
+    """Return the set of `is_stopped` of the process and its children: of a run, the guardian and the loop."""
     return {is_stopped(each) for each in [pid, *children(pid)]} if isinstance(pid, int) else set()
 
 
@@ -172,12 +172,12 @@ def _psutil_marked(run: str) -> list[int]:
 
 
 def identity_of(pid: int) -> dict[str, object]:
-    """PID, start and boot of a live process; start is None if unknown."""
+    """Return PID, start time and boot of a live process; the start time is None if unknown."""
     return {"pid": pid, "start": start_of(pid), "boot": boot()}
 
 
 def start_of(pid: int) -> int | float | None:
-    """Start time: clock ticks since boot on Linux, which setting the clock does not change; elsewhere psutil's."""
+    """Return the start time: ticks since boot on Linux, unaffected by clock changes; elsewhere psutil's time."""
     try:
         return int(files.read_proc(f"/proc/{pid}/stat").rpartition(b")")[2].split()[19])
     except FileNotFoundError:
@@ -194,13 +194,13 @@ def start_of(pid: int) -> int | float | None:
 
 
 def age(pid: int) -> float | None:
-    """Seconds since the process started, independent of the clock being set; None if unknown."""
+    """Return the seconds since the process started, unaffected by clock changes; None if unknown."""
     start = start_of(pid)
     return None if not isinstance(start, int) else max(clock.uptime() - start / os.sysconf("SC_CLK_TCK"), 0.0)
 
 
 def boot() -> str:
-    """Identifier of the current boot."""
+    """Return an identifier of the current boot."""
     try:
         return files.read_proc("/proc/sys/kernel/random/boot_id").decode("ascii").strip()
     except OSError:
@@ -211,7 +211,7 @@ def boot() -> str:
 
 
 def is_alive(facts: dict[str, object]) -> bool:
-    """True if the process that `facts` describe still runs."""
+    """True if the process that `facts` identify is still running."""
     pid = facts.get("pid")
     if not isinstance(pid, int) or pid <= 0 or facts.get("boot") != boot():
         return False
