@@ -1,4 +1,4 @@
-"""Reads the end of a usage limit from a CLI's message, and computes waits. Pure: the current time is an argument."""
+"""Parses the reset time of a usage limit from a CLI's message, and computes waits, from a given current time."""
 
 import re
 from collections.abc import Callable
@@ -20,7 +20,7 @@ _CLOCK = re.compile(
 
 
 class Moment(NamedTuple):
-    """A wall-clock time as read; year 0 and month 0 if the text names none."""
+    """A wall-clock time parsed from a message; year and month are 0 if it names none."""
 
     year: int
     month: int
@@ -30,13 +30,13 @@ class Moment(NamedTuple):
     zone: str
 
 
-ToEpoch = Callable[[Moment], float | None]  # the next time that a clock in that zone shows this
+ToEpoch = Callable[[Moment], float | None]  # the next Unix time at which a clock in that zone shows this
 LATEST = 4_102_444_800  # the year 2100
 _EPOCH = re.compile(r"\|\s*(\d{10})\b")  # "usage limit reached|1770000000"
 
 
 def parse_reset(text: str, now: float, to_epoch: ToEpoch) -> float | None:
-    """Return the reset time that the text names as Unix time; None if there is none or it can't be waited for."""
+    """Return the Unix time of the reset that the text names; None if it names none, or one outside of 1970–2100."""
     found = _reset_time(text, now, to_epoch)
     return found if found is not None and 0 <= found < LATEST else None
 
@@ -53,7 +53,7 @@ def _reset_time(text: str, now: float, to_epoch: ToEpoch) -> float | None:
 
 
 def _seconds(text: str) -> float:
-    """Sum all parts: `1h30m0s`, `2 days, 3 hours and 5 minutes`, `6344717ms`."""
+    """Parse a duration such as `1h30m0s`, `2 days, 3 hours and 5 minutes` or `6344717ms`."""
     parts = [(float(amount), unit.lower()) for amount, unit in _PART.findall(text)]
     return sum(each * (0.001 if unit.startswith(("ms", "mil")) else _SECONDS[unit[0]]) for each, unit in parts)
 
@@ -78,15 +78,15 @@ MARGIN = 15.0  # seconds to wait after the reset time, since clocks differ
 
 
 def backoff(first: float, failures: int) -> float:
-    """Return the wait after the n-th failure in a row: `first`, doubled for each further one."""
+    """Return the seconds to wait after a failure: `first`, doubled for each further failure in a row."""
     return min(first * 2.0 ** min(max(failures - 1, 0), 30), max(LONGEST, first))
 
 
 def usable_at(until: float, noted: float, now: float, waited: float | None) -> float:
-    """Time at which a recorded limit ends, by the current clock; 0 if it is over.
+    """Return the time at which a recorded limit ends, by the current clock; 0 if it is over.
 
-    The clock may have been set since, so no limit lasts longer than it did when it was recorded. `waited`: seconds
-    since then by a clock that can't be set; None after a reboot.
+    The clock may have been set since, so a limit never lasts longer than it would have when it was recorded. `waited`:
+    seconds since then by a clock that can't be set; None after a reboot.
     """
     if waited is None:
         return until if now >= noted else 0.0
@@ -95,5 +95,5 @@ def usable_at(until: float, noted: float, now: float, waited: float | None) -> f
 
 
 def until_reset(reset_at: float | None, now: float) -> float:
-    """Seconds until a usage limit is over."""
+    """Return the seconds until a usage limit is over."""
     return UNKNOWN_LIMIT if reset_at is None else max(reset_at - now, 0.0) + MARGIN

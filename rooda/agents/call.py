@@ -1,4 +1,4 @@
-"""One agent call: prompt in, transcript out, reply back."""
+"""Prepares agent calls and turns their ended processes into replies."""
 
 import os
 import signal
@@ -19,9 +19,9 @@ OnStart = Callable[[int, str], None]  # PID, command
 
 
 class PreparedCalls(NamedTuple):
-    """Agents ready to start, and a function that turns their ends into replies.
+    """Agent processes ready to start, and a function that turns their results into replies.
 
-    Transcripts are open until `close`: whatever an agent puts in the place of one, rooda reads what it opened.
+    Transcripts stay open until `close`, so that rooda reads the file that it opened even if an agent replaces it.
     """
 
     specs: list[supervise.Spec]
@@ -29,7 +29,7 @@ class PreparedCalls(NamedTuple):
     replies: Callable[[Sequence[supervise.ProcessResult]], list[Reply]]
 
     def sources(self, replies: Sequence[Reply]) -> list[str | int]:
-        """Where to read the transcript of each reply: its descriptor while it is open, else its path."""
+        """Return the source of each reply's transcript: its descriptor while it is open, else its path."""
         opened = {spec.output: spec.opened for spec in self.specs if spec.opened >= 0}
         return [opened.get(reply.transcript, reply.transcript) for reply in replies]
 
@@ -40,7 +40,7 @@ class PreparedCalls(NamedTuple):
 
 
 def prepare(calls: Sequence[Call], context: CallContext, report_start: OnStart) -> PreparedCalls:
-    """Prepare calls. An agent that would reject its prompt is not started. Failures are replies, not exceptions."""
+    """Prepare calls; a call whose prompt is too long gets a failed reply instead of a process."""
     problems = [preflight.size_problem_on_disk(call.agent, call.prompt) for call in calls]
     fitting = [call for call, problem in zip(calls, problems, strict=True) if not problem]
     overflows = hang_detection.OverflowWatch()
@@ -95,7 +95,7 @@ def _spec(
 
 
 def prompt_refused(problem: str) -> Reply:
-    """Reply for a prompt that has become too long for the agent or for a command line."""
+    """Return the reply for a prompt that has become too long for the agent or for a command line."""
     what = f"the prompt is too long by now: it has {problem}. The agent was not started"
     reply = Reply(supervise.NOT_RUNNABLE, 0.0, "not-started", note=what, cost_source="unknown")
     return reply._replace(outcome=CONTEXT, message=what)
@@ -111,10 +111,10 @@ def _reply(call: Call, done: supervise.ProcessResult, spec: supervise.Spec) -> R
 
 
 def with_replaced(reply: Reply, replaced: str) -> Reply:
-    """Note what took the place of the transcript. A deletion alone, which can be an accident, is no failure."""
+    """Return the reply as a failure if the transcript was replaced; a deletion, maybe accidental, is only noted."""
     if replaced in ("", "missing") or not reply.ok:
         return reply._replace(replaced=replaced)
-    what = f"its transcript was replaced while it ran, by {replaced}"
+    what = f"its transcript was replaced by {replaced} while it ran"
     source = reply.cost_source or "unknown"
     return reply._replace(replaced=replaced, outcome=AGENT_ERROR, message=what, promise="", cost_source=source)
 

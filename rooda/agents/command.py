@@ -1,4 +1,4 @@
-"""An agent's command line, with placeholders filled in per word, so that no value can break the quoting."""
+"""Builds the command line and environment of an agent. Placeholders are filled per word, so quoting can't break."""
 
 import os
 import re
@@ -16,11 +16,11 @@ _PLACEHOLDER = re.compile(r"\{(model|prompt|python)\}")
 
 
 def argv(agent: Agent, prompt: str | None = None) -> list[str]:
-    """Return the command line. `prompt` fills {prompt}: its text or the file's path; None if it comes by stdin."""
+    """Return the command line; `prompt` (its text, its path, or None if it comes by stdin) fills {prompt}."""
     fillings = {"model": agent.model or None, "prompt": prompt, "python": sys.executable}
     words: list[str] = []
     for word in _split(agent.command):
-        if not words:  # the program: an unknown placeholder stays, so that it is not found
+        if not words:  # the program: an unknown placeholder stays, so that the program isn't found
             words.append(_PLACEHOLDER.sub(lambda found: fillings[found[1]] or found[0], word))
         elif any(fillings[name] is None for name in _PLACEHOLDER.findall(word)):
             _drop_option(words, word)
@@ -32,7 +32,7 @@ def argv(agent: Agent, prompt: str | None = None) -> list[str]:
 
 
 def _budget_option(agent: Agent) -> list[str]:
-    """The CLI's own cost limit in dollars, if it has one, as a second safeguard."""
+    """Return the option for the CLI's own cost limit; none if the CLI or the call has no such limit."""
     if not agent.budget or agent.cap <= 0:
         return []
     dollars = f"{agent.cap:.4f}".rstrip("0").rstrip(".")
@@ -40,7 +40,7 @@ def _budget_option(agent: Agent) -> list[str]:
 
 
 def describe(agent: Agent) -> str:
-    """The command line for display; {prompt} is not filled in."""
+    """Return the command line for display; {prompt} is not filled in."""
     if not _PLACEHOLDER.search(agent.command) and agent.prompt == "stdin" and not _budget_option(agent):
         return agent.command
     words = argv(agent, "{prompt}" if agent.prompt != "stdin" else None)
@@ -48,18 +48,18 @@ def describe(agent: Agent) -> str:
 
 
 def _drop_option(words: list[str], word: str) -> None:
-    """Drop a word whose value is unknown, and the option before it."""
+    """Remove the option before a word whose value is unknown."""
     if not word.startswith("-") and len(words) > 1 and words[-1].startswith("-") and words[-1].strip("-"):
         words.pop()
 
 
 def has_option(argv: Sequence[str], word: str) -> bool:
-    """True if this word, or `WORD=…`, is in the command line."""
+    """True if the command line has this option, as `OPTION` or `OPTION=…`."""
     return any(each == word or each.startswith(f"{word}=") for each in argv)
 
 
 def option_value(argv: Sequence[str], option: str) -> str:
-    """The value of an option: the next word, or the part after `=`."""
+    """Return an option's value, which is the next word or the part after `=`; "" if there is none."""
     for place, word in enumerate(argv):
         if word == option:
             return argv[place + 1] if place + 1 < len(argv) else ""
@@ -68,8 +68,8 @@ def option_value(argv: Sequence[str], option: str) -> str:
     return ""
 
 
-# The environment of agents and gates. An agent CLI sets these for its children; a new agent that inherits them
-# believes that it is nested.
+# The environment of agents and gates. An agent CLI sets these for its children; an agent that inherits them believes
+# that it is nested.
 NESTING = frozenset(
     {
         "CLAUDECODE",
@@ -95,13 +95,13 @@ _OURS = ("ROODA_CALL", "ROODA_RUN", "ROODA_ITERATION", "ROODA_LOOP", "ROODA_PROC
 
 
 def base_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Our environment without variables of an enclosing agent or rooda, and without those of rooda's key and trust."""
+    """Return rooda's environment without variables of an enclosing agent or rooda, and of rooda's key and trust."""
     misleading = {*NESTING, *_OURS, *MANAGER_VARIABLES, *PRIVATE}
     return {key: value for key, value in environ.items() if key not in misleading}
 
 
 def without_denied(environ: Mapping[str, str], denied: Sequence[str]) -> dict[str, str]:
-    """Remove the denied variables; `*` in a name matches anything. rooda's own variables stay."""
+    """Return the environment without the denied variables (`*` matches anything); rooda's own variables stay."""
     import re
 
     patterns = [re.compile(".*".join(map(re.escape, name.split("*")))) for name in denied]

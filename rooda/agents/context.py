@@ -8,17 +8,17 @@ from rooda.processes.supervise import Periodic
 
 
 class Folder(Protocol):
-    """The folder that takes the files of a run."""
+    """The folder for the files of a run."""
 
     def write(self, name: str, data: bytes) -> str:
         """Write a file and return its path."""
 
     def output(self, name: str) -> tuple[str, int]:
-        """Path and descriptor of an empty file for a process to write to; -1 if the disk is full."""
+        """Create an output file for a process; return its path and descriptor, which is -1 if the disk is full."""
 
 
 class CallContext(NamedTuple):
-    """Workspace, environment, output folder and signals of the processes of a run."""
+    """Workspace, environment, output folder and signals that the processes of a run share."""
 
     workspace: str
     env: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""Facts of a transcript, gathered record by record by the CLI's reader."""
+"""Gathers the facts of a transcript while the CLI's reader goes through its records."""
 
 from typing import Any
 
@@ -10,11 +10,11 @@ MAX_UNPARSED = 40  # lines kept: the first half of them, and the last ones
 
 
 class Gathered:
-    """The facts gathered so far; readers add to them."""
+    """The facts that a reader has gathered from a transcript so far."""
 
     def __init__(self) -> None:
         self.session = self.model = ""
-        self._message_parts: list[str] = []  # the final message in pieces: some CLIs print it word by word
+        self._message_parts: list[str] = []  # pieces of the final message: some CLIs print it word by word
         self.cut = False  # part of the output was too long to read, perhaps of the final message
         self.ended = False  # the CLI has printed its final record
         self.status: int | None = None  # HTTP status of the error, if the CLI reports it
@@ -24,17 +24,17 @@ class Gathered:
         self.usage: Usage | None = None
         self.cost: float | None = None
         self.retries = self.turns = self.tools = self.tools_failed = 0
-        self.edited: dict[str, int] = {}  # number of edits by file
+        self.edited: dict[str, int] = {}  # number of edits per file
         self.denied: list[str] = []
         self.unparsed_lines: list[str] = []
         self.shown: list[str] = []  # for --verbose; cleared by the viewer
-        self.shares: dict[str, Usage] = {}  # usage by model, if the CLI reports that
+        self.shares: dict[str, Usage] = {}  # usage per model, if the CLI reports that
         self.waiting: tuple[str, int | None] = ("", None)  # reason and status of a retry, until the next record arrives
         self.memory: dict[str, Any] = {}  # state that a reader keeps between records
 
     @property
     def final(self) -> str:
-        """The final message so far."""
+        """Return the final message so far."""
         if len(self._message_parts) > 1:
             self._message_parts = ["".join(self._message_parts)]
         return self._message_parts[0] if self._message_parts else ""
@@ -55,7 +55,7 @@ class Gathered:
             self.shown.append(text)
 
     def add_tool_call(self, name: Any, about: Any = "", edits: Any = None) -> None:
-        """Record a tool call; `about` its subject, `edits` the file that it writes."""
+        """Record a tool call, its subject (`about`) and the file that it writes (`edits`)."""
         self.retry_succeeded()
         self.tools += 1
         if isinstance(edits, str) and edits:
@@ -70,14 +70,14 @@ class Gathered:
         self.denied.append(str(name))
 
     def retry(self, status: Any, text: Any = "") -> None:
-        """Record that the CLI retries. If it never succeeds, this is the reason for the failure."""
+        """Record that the CLI retries, and why; if no retry succeeds, this explains the failure."""
         self.retries += 1
         code = status if isinstance(status, int) and not isinstance(status, bool) else None
         self.waiting = (text if isinstance(text, str) and text else f"status {code}" if code else "", code)
         self.shown.append(f"[retry] {status or ''} {text or ''}".replace("  ", " ").rstrip())
 
     def retry_succeeded(self) -> None:
-        """Forget the reason of the last retry."""
+        """Forget the reason for the last retry."""
         self.waiting = ("", None)
 
     def fail(self, message: Any, kind: Any = "", status: Any = None) -> None:
@@ -109,11 +109,11 @@ class Gathered:
         self.usage = usage if self.usage is None else Usage(*map(sum, zip(self.usage, usage, strict=True)))
 
     def add_share(self, model: str, usage: Usage) -> None:
-        """Add to the usage of one model."""
+        """Add usage to that of one model."""
         self.shares[model] = Usage(*map(sum, zip(self.shares.get(model, Usage()), usage, strict=True)))
 
     def add_answer(self, name: object, model: object, usage: Usage) -> None:
-        """Add the usage of one answer. Its last record replaces earlier ones; records without tokens are ignored."""
+        """Add the usage of an answer; its last record with tokens replaces its earlier ones."""
         seen = self.memory.setdefault(str(name), Usage())
         if any(usage):
             self.add_share(str(model or ""), Usage(*(now - then for now, then in zip(usage, seen, strict=True))))
@@ -145,20 +145,20 @@ class Gathered:
 
 
 def inner(record: Any, *keys: str) -> Json:
-    """The object under these keys; {} if anything on the way is not an object."""
+    """Return the object at this path of keys; {} if there is none."""
     for key in keys:
         record = record.get(key) if isinstance(record, dict) else None
     return record if isinstance(record, dict) else {}
 
 
 def listed(record: Any, key: str) -> list[Json]:
-    """The objects in the list under this key."""
+    """Return the objects in the list under this key; [] if there are none."""
     found = record.get(key) if isinstance(record, dict) else None
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
 def number(record: Any, *keys: str) -> int:
-    """The first of these keys that holds a valid number, else 0."""
+    """Return the value of the first of these keys that holds a valid number, else 0."""
     for key in keys:
         value = record.get(key) if isinstance(record, dict) else None
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15:
@@ -167,6 +167,6 @@ def number(record: Any, *keys: str) -> int:
 
 
 def money(value: Any) -> float | None:
-    """The value as dollars, None if it isn't a valid amount."""
+    """Return the value as dollars; None if it isn't a valid amount."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number and 0 <= value < 1e9 else None

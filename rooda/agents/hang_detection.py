@@ -15,7 +15,7 @@ _RECENT = 262_144  # bytes of the transcript's end that are read
 
 
 def final_record_check(output: str, source: str | int) -> Callable[[], bool] | None:
-    """Return a check whether the transcript ends with the CLI's final record; None if the CLI has no such record."""
+    """Return a function that checks for the CLI's final record; None if the CLI prints no such record."""
     kinds = reader(output).last
     if not kinds:
         return None
@@ -32,19 +32,19 @@ def final_record_check(output: str, source: str | int) -> Callable[[], bool] | N
 
 
 class OverflowWatch:
-    """Sends the stop signal to a CLI that compacts its context forever; its transcript then explains the end."""
+    """Sends the stop signal to CLIs that compact their context again and again without progress."""
 
     def __init__(self) -> None:
         self._watched: list[tuple[int, int, str, str | int]] = []
         self._looked = clock.monotonic()
 
     def watch(self, pid: int, stop: int, output: str, source: str | int) -> None:
-        """Watch this process if its CLI can compact forever."""
+        """Watch a process if its CLI can compact its context forever."""
         if reader(output).compacts_forever:
             self._watched.append((pid, stop, output, source))
 
     def periodic(self, tick: Periodic | None) -> Periodic:
-        """Add the check to the periodic work of a wait."""
+        """Return the periodic work of a wait with this check added."""
         return Periodic(min(tick.every, LOOK) if tick else LOOK, lambda: self._work(tick))
 
     def _work(self, tick: Periodic | None) -> None:
@@ -58,7 +58,7 @@ class OverflowWatch:
 
 
 def repeats_overflow(output: str, source: str | int) -> bool:
-    """True if the context was too full again and again without progress."""
+    """True if the context has overflowed several times without progress in between."""
     from rooda.agents import transcript as agents_transcript
 
     rounds: int = agents_transcript.read(output, source, _RECENT).memory.get("overflows", 0)

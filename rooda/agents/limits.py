@@ -1,6 +1,6 @@
-"""Usage limits of accounts, one small file each, shared by all loops of the user.
+"""Stores the usage limits of accounts, one small file each, for all loops of the user.
 
-They survive runs, restarts and reboots, so that no loop calls an agent before its limit resets.
+The files survive runs, restarts and reboots, so that no loop calls an agent before its limit resets.
 """
 
 import json
@@ -16,13 +16,13 @@ from rooda.processes import table
 
 
 def reset_time(text: str) -> float | None:
-    """Return when the usage limit in `text` resets, as Unix time."""
+    """Return the Unix time at which the usage limit that `text` reports resets; None if it names no time."""
     present = clock.now()
     return parse_reset(text, present, lambda moment: clock.next_occurrence(present, *moment))
 
 
 class Limit(NamedTuple):
-    """A usage limit, recorded with both the clock and the uptime, since the clock can be set."""
+    """A usage limit, recorded with both clock time and uptime, since the clock can be set."""
 
     until: float
     noted: float
@@ -30,24 +30,24 @@ class Limit(NamedTuple):
     boot: str
 
     def usable_at(self) -> float:
-        """Time at which the account is usable again, by the current clock; 0 if it is usable now."""
+        """Return the time at which the account is usable again, by the current clock; 0 if it is usable now."""
         waited = clock.uptime() - self.uptime if self.boot == table.boot() else None
         return usable_at(self.until, self.noted, clock.now(), waited)
 
 
 def new_limit(until: float) -> Limit:
-    """A limit reached just now."""
+    """Return the record of a limit that was reached just now."""
     return Limit(until, clock.now(), clock.uptime(), table.boot())
 
 
 def account(agent: Agent) -> str:
-    """The account that a limit applies to: the CLI, and the key or subscription that pays."""
+    """Return the account that a limit applies to: the CLI, and the key or subscription that pays."""
     payer = preflight.who_pays(agent, preflight.agent_environment(agent))
     return f"{agent.name} ({payer})" if payer else agent.name
 
 
 def limited_until(who: str) -> float:
-    """Unix time at which the account is usable again; 0 if no limit is known."""
+    """Return the Unix time at which the account is usable again; 0 if no limit is known."""
     path = _path(who)
     try:
         found = json.loads(files.read_ours(path)) if path else {}
@@ -60,7 +60,7 @@ def limited_until(who: str) -> float:
 
 
 def record_limit(who: str, met: Limit, message: str) -> None:
-    """Record a limit. Best effort: without it, the next call just meets the limit again."""
+    """Record a limit. Errors are ignored: the next call would just reach the limit again."""
     path = _path(who)
     if path:
         record: Json = {"account": who, "until": clock.rfc3339_local(met.until), "message": message}

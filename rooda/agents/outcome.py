@@ -1,4 +1,4 @@
-"""Judge how an agent call ended, by transcript, end of the process and exit code; and read the agent's own verdict."""
+"""Judges how an agent call ended, from transcript, process and exit code, and reads the agent's own verdict."""
 
 import errno
 import re
@@ -13,7 +13,7 @@ OK, AGENT_ERROR, AUTH, RATE_LIMIT, USAGE_LIMIT = "ok", "agent_error", "auth", "r
 CONTEXT, DENIED, CONFIG, TIMEOUT, KILLED = "context_overflow", "permission_denied", "config", "timeout", "killed"
 
 FATAL = (AUTH, CONTEXT, CONFIG)  # the next call would fail in the same way
-TEMPORARY = frozenset(  # errors at the start of a process that may pass
+TEMPORARY = frozenset(  # errors when starting a process that may be temporary
     getattr(errno, name, 0)
     for name in ("EIO", "ENOSPC", "EDQUOT", "EMFILE", "ENFILE", "EAGAIN", "ENOMEM", "ETXTBSY", "EINTR", "ESTALE")
 ) - {0}
@@ -57,14 +57,14 @@ _STATUS = re.compile(r"(?:^\s*|\bstatus:?\s*|\berror:?\s*|\bcode\"?:\s*)\(?([45]
 
 
 def refusal(reply: Reply) -> str:
-    """The reason why every call will fail until the user acts; "" if there is none."""
+    """Return why every further call will fail until the user acts; "" if it may succeed."""
     if reply.ended == "not-started" and not reply.retryable and not reply.outcome:
         return reply.ended
     return reply.outcome if reply.outcome in FATAL else ""
 
 
 def in_words(call: Reply | Json, words: Mapping[str, str]) -> str:
-    """Say why a call failed, from its reply or its event; "" if it succeeded.
+    """Return a sentence that says why a call failed, from its reply or its event; "" if it succeeded.
 
     `words` has a sentence for each way to fail: timeout, idle, interrupted, not-started, exit (the exit code is not 0),
     outcome (the output reports a failure), and "" for all others. A sentence may use {limit} in seconds, {code},
@@ -101,7 +101,7 @@ class Outcome(NamedTuple):
 
 
 def judge(facts: Facts, ended: str, exit_code: int, status_of_exit: int | None = None) -> Outcome:
-    """`ended`: how the process ended. `status_of_exit`: the HTTP status that this exit code means."""
+    """Judge a call by its facts, how its process ended, its exit code and the HTTP status that this code means."""
     if ended in ("timeout", "idle"):
         return _timed_out(facts)
     if ended == "interrupted":
@@ -119,7 +119,7 @@ def judge(facts: Facts, ended: str, exit_code: int, status_of_exit: int | None =
     return Outcome(OK) if exit_code == 0 else Outcome(AGENT_ERROR, f"exit {exit_code} after its final message")
 
 
-# The agent's own verdict: a tag alone on a line. A claim, not yet a fact.
+# The agent's own verdict: a tag alone on a line. The agent may be wrong.
 SUCCESS = b"<promise>SUCCESS</promise>"
 FAILURE = b"<promise>FAILURE</promise>"
 _MARKS = b"`~-=*#> "
@@ -127,7 +127,7 @@ _WORDS = {SUCCESS: "SUCCESS", FAILURE: "FAILURE"}
 
 
 def claims(lines: Iterable[bytes]) -> list[tuple[str, bytes]]:
-    """Return each tag that is alone on a line, with the last line before it that is not empty."""
+    """Return each verdict tag that is alone on a line, with the last line before it that is not empty."""
     found = []
     before = b""
     for line in lines:
@@ -140,14 +140,14 @@ def claims(lines: Iterable[bytes]) -> list[tuple[str, bytes]]:
 
 
 def verdict(said: list[tuple[str, bytes]], prompt: bytes) -> str:
-    """SUCCESS, FAILURE or "". A tag after the same line as in the prompt is an echo of the prompt."""
-    echoes = set(claims(prompt.split(b"\n")))  # split as a transcript is: a lone \r ends no line
+    """Return SUCCESS, FAILURE or "". A tag that follows the same line as in the prompt is an echo of the prompt."""
+    echoes = set(claims(prompt.split(b"\n")))  # split like a transcript: a lone \r ends no line
     own = {word for word, before in said if (word, before) not in echoes}
     return "FAILURE" if "FAILURE" in own else "SUCCESS" if own else ""
 
 
 def _timed_out(facts: Facts) -> Outcome:
-    """Judge a call that rooda ended on a timeout. The CLI's last unanswered error, if any, is the cause."""
+    """Judge a call that rooda ended on a timeout; the CLI's last unresolved error, if any, is the cause."""
     if facts.limited or _USAGE.search(facts.message):
         return Outcome(USAGE_LIMIT, facts.message)
     if not facts.message or facts.error.startswith("aborted"):  # the CLI's reaction to our signal

@@ -1,4 +1,4 @@
-"""Checks before the first call: that the agent is installed, that the prompt fits, and who pays."""
+"""Checks before a call that the agent is installed and the prompt fits, and finds out who pays."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ SHORTEST_SECRET = 12  # of shorter keys, the last four characters would reveal t
 
 
 def find_program(agent: Agent, workspace: str) -> str:
-    """Return the program's path; AgentMissing with what to do if there is none."""
+    """Return the path of the agent's program; AgentMissing, with a hint, if it is missing or not executable."""
     program = command.argv(agent, "")[0]
     hint = "Install it, correct the command, or choose another agent with --agent or --ai-cmd."
     if os.sep in program:
@@ -33,7 +33,7 @@ def find_program(agent: Agent, workspace: str) -> str:
 
 
 def check(agent: Agent, prompt: str) -> None:
-    """Raise an error for a call that would fail at once or cost money in vain. Raw commands: size only."""
+    """Raise an error if a call would fail at once or waste money; for raw commands only the size is checked."""
     check_size(agent, prompt)
     if agent.name:
         argv = command.argv(agent, "")
@@ -53,7 +53,7 @@ def check_size(agent: Agent, prompt: str) -> None:
 
 
 def size_problem(agent: Agent, prompt: str) -> str:
-    """Say how long the prompt is and how long it may be; "" if it fits."""
+    """Return a message with the prompt's size and its limit if it is too long; "" if it fits."""
     size, who = len(prompt.encode("utf-8", "replace")), agent.name or "the AI command"
     if agent.size_limit and size > agent.size_limit:
         return f"{size:,} bytes, and {who} takes at most {agent.size_limit:,}"
@@ -62,19 +62,19 @@ def size_problem(agent: Agent, prompt: str) -> str:
     if agent.prompt == "argument" and size > ARGUMENT // 2:
         longest = max(len(word.encode("utf-8", "replace")) for word in command.argv(agent, prompt))
         if longest > ARGUMENT:
-            return f"{size:,} bytes, and one argument of a command has at most {ARGUMENT:,}"
+            return f"{size:,} bytes, and one command-line argument has at most {ARGUMENT:,}"
     return ""
 
 
 def size_problem_on_disk(agent: Agent, prompt: Prompt) -> str:
-    """Like `size_problem`, for a prompt in a file; the file is read only if its size alone does not decide."""
+    """Like `size_problem`, for a prompt in a file, which is read only if its size alone does not decide."""
     limits = (agent.size_limit, agent.character_limit, ARGUMENT // 2 if agent.prompt == "argument" else 0)
     doubtful = any(limit and prompt.size > limit for limit in limits)
     return size_problem(agent, files.to_text(files.read_ours(prompt.path))) if doubtful else ""
 
 
 def warnings(agent: Agent) -> list[str]:
-    """Warnings about a command line that will probably fail; none for raw commands."""
+    """Return warnings about a command line that will probably fail; none for raw commands."""
     if not agent.name:
         return []
     argv = command.argv(agent, "")
@@ -82,19 +82,19 @@ def warnings(agent: Agent) -> list[str]:
 
 
 def likely_problems(program: str, argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
-    """Reasons why this command line will probably fail or hang. rooda does not read the CLI's own settings.
+    """Return the reasons why this command line will probably fail or hang, without reading the CLI's own settings.
 
-    Measured: docs/agents.md.
+    Measurements: docs/agents.md.
     """
     known, found = of_program(program), []
     powerless = known.powerless
     if powerless and not any(command.has_option(argv, word) for word in powerless.words):
-        found.append(f"{powerless.what}, and exits with 0 all the same. Its command should have {powerless.cure}.")
+        found.append(f"{powerless.what}, yet exits with 0. Its command should have {powerless.cure}.")
     return [*found, *(known.warnings(argv, env) if known.warnings else ())]
 
 
 def describe(agent: Agent, program: str) -> list[str]:
-    """Lines that show the agent, its version and who pays. None for a raw command."""
+    """Return lines that show the agent, its version and who pays; none for a raw command."""
     if not agent.name or not (agent.version or agent.account):
         return []
     version = version_of(agent, program)
@@ -106,7 +106,7 @@ def describe(agent: Agent, program: str) -> list[str]:
 
 
 def version_of(agent: Agent, program: str) -> str:
-    """Ask only a program of the agent's own name: the option may mean something else to another program."""
+    """Return the program's version; "" if it isn't named like the agent, as the option might do something else."""
     from rooda.agents import versions  # loads the process code, which a dry run does not need
 
     option = agent.version if os.path.basename(program) == agent.name else ""
@@ -114,7 +114,7 @@ def version_of(agent: Agent, program: str) -> str:
 
 
 def who_pays(agent: Agent, env: Mapping[str, str]) -> str:
-    """Name who pays, with the last four characters of the key that decides it."""
+    """Return the name of the account that pays, with the last four characters of the key that decides it."""
     for variable, who in agent.billing.items():
         value = env.get(variable, "")
         if value:
@@ -123,5 +123,5 @@ def who_pays(agent: Agent, env: Mapping[str, str]) -> str:
 
 
 def agent_environment(agent: Agent) -> dict[str, str]:
-    """Environment of the agent, without rooda's own variables."""
+    """Return the agent's environment, without rooda's own variables."""
     return {**command.without_denied(command.base_environment(), agent.env_deny), **agent.env}

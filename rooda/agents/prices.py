@@ -1,4 +1,4 @@
-"""Cost of tokens by a price table. Pure. A model without a price has an unknown cost, never zero."""
+"""Computes the cost of tokens from a price table. A model without a price has an unknown cost, never zero."""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from rooda.agents.records import Usage
 LONGEST = 200  # characters of a model's name
 _MAKER = re.compile(
     r"^(?:models|anthropic|openai|google|gemini|alibaba|qwen)/"
-)  # removed from names; a reseller's prefix stays
+)  # vendor prefixes, removed from names; a reseller's prefix stays
 _FORM = re.compile(
     r"(?:[-@]\d{4}-?\d\d-?\d\d|-\d{3}|-latest|-preview(?:-\d\d-\d{2,4})?)$"
 )  # suffixes that name the same model
@@ -28,14 +28,14 @@ Prices = Mapping[str, tuple[float, ...]]
 
 
 class Cost(NamedTuple):
-    """Cost of one call, and where the figure comes from."""
+    """The cost of a call, and where the figure comes from."""
 
     dollars: float | None = None
     source: str = "unknown"  # reported | computed | declared | estimated | unknown
 
 
 def cost_of_call(reported: float | None, usage: Usage | None, parts: Mapping[str, Usage], table: Prices) -> Cost:
-    """The cost as reported by the CLI, else computed from the tokens of each model in `parts`, else unknown."""
+    """Return the cost reported by the CLI, else computed from the tokens per model in `parts`, else unknown."""
     if reported is not None and (reported or not usage or not any(usage)):
         return Cost(reported, "reported")  # zero dollars for many tokens means that the CLI knows no price
     costs = [cost(each, name, table) for name, each in parts.items() if any(each)]
@@ -44,7 +44,7 @@ def cost_of_call(reported: float | None, usage: Usage | None, parts: Mapping[str
 
 
 def assumed_cost(known: float | None, declared: float, lengths: tuple[int, int], model: str, table: Prices) -> Cost:
-    """The cost for a goal's budget, which counts every call: as known, else as declared, else estimated.
+    """Return a call's cost for a goal's budget: as reported, else as declared in the settings, else estimated.
 
     `lengths`: characters of prompt and answer; four count as a token.
     """
@@ -57,7 +57,7 @@ def assumed_cost(known: float | None, declared: float, lengths: tuple[int, int],
 
 
 def cost(usage: Usage | None, model: str, table: Prices) -> float | None:
-    """Dollars; None if the tokens or the model's price are unknown."""
+    """Return the dollars for these tokens; None if they or the model's price are unknown."""
     price = price_of(model, table)
     if usage is None or price is None:
         return None
@@ -65,14 +65,14 @@ def cost(usage: Usage | None, model: str, table: Prices) -> float | None:
 
 
 def price_of(model: str, table: Prices) -> tuple[float, ...] | None:
-    """The price under the longest name that matches the model."""
+    """Return the price listed under the longest name that matches the model; None if none matches."""
     forms = names_of(model)
     fitting = [name for name in table if matches(name, forms)]
     return table[max(fitting, key=len)] if fitting else None
 
 
 def names_of(model: str) -> tuple[str, ...]:
-    """Names of a model: as given, without its maker's prefix, without a date, -latest or -preview."""
+    """Return a model's names: as given, without the vendor's prefix, and without a date, -latest or -preview."""
     name = model.lower()[:LONGEST]
     forms = [name, _MAKER.sub("", name)]
     while (shorter := _FORM.sub("", forms[-1])) != forms[-1]:
@@ -81,7 +81,7 @@ def names_of(model: str) -> tuple[str, ...]:
 
 
 def matches(name: str, forms: tuple[str, ...]) -> bool:
-    """True if a name of the price table matches one of these names; `*` matches anything."""
+    """True if a name in the price table matches one of these names; `*` matches anything."""
     if "*" not in name:
         return name.lower() in forms
     return any(_has_parts(name.lower().split("*"), form) for form in forms)

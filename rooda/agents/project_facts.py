@@ -1,7 +1,7 @@
-"""Finds what a settings file or a prompt of an agent CLI starts or redirects: hooks, MCP servers, plugins, addresses.
+"""Finds what a settings file or prompt of an agent CLI starts or redirects: hooks, MCP servers, plugins, addresses.
 
-Other text in these files changes daily and is not a fact. A key is known by its name, wherever it is, because the CLIs
-add and move keys with every version.
+These are its facts; other text changes daily. Keys are recognized by name at any place in a file, because the CLIs add
+and move keys with every version.
 """
 
 import os
@@ -12,15 +12,15 @@ from typing import Any, NamedTuple, TypeAlias
 from rooda.base.facts import Fact
 from rooda.base.files import sha256
 
-LARGEST = 1_048_576  # bytes of a file that is parsed; of a larger one the hash is the fact
-MOST_FACTS = 1000  # in one file; nobody reads more
+LARGEST = 1_048_576  # bytes; a larger file isn't parsed, and its hash is the fact
+MOST_FACTS = 1000  # in one file; a user would not read more
 LONGEST = 160  # characters of a name or value on the screen
-SEARCHED = 2000  # characters in which secrets are masked; the rest is not shown
-DIGITS = 16  # of a hash: enough that no second value can be made for one that is trusted
+SEARCHED = 2000  # characters in which secrets are masked; the rest isn't shown
+DIGITS = 16  # of a hash: enough to prevent a collision with a trusted value
 UNREADABLE = "can't be read by rooda"
-FOLDER = "folder"  # a folder of more files than rooda reads
+FOLDER = "folder"  # a folder with more files than rooda reads
 
-# Keys, in small letters and without - and _.
+# Keys, in lower case and without - and _.
 _BOUND = {
     *("hooks", "hook", "disableallhooks", "httphookallowedenvvars", "allowedhttphookurls", "statusline", "notify"),
     *("mcp", "mcpservers", "enableallprojectmcpservers", "enabledmcpjsonservers", "lsp", "lspservers", "formatter"),
@@ -35,9 +35,9 @@ _BOUND_ENDINGS = (
 _RESTRAINING = {"deny", "denied", "exclude", "excludetools", "excluded", "disallowedtools", "deniedtools", "denyread"}
 _RESTRAINING |= {"denywrite", "coretools", "core", "disabledmcpjsonservers", "disablebypasspermissionsmode"}
 _RESTRAINING |= {"deniedmcpservers", "excludedtools", "denieddomains"}
-_TEXTS = {"command", "commands"}  # a table of prompts, by their names
+_TEXTS = {"command", "commands"}  # a table of prompts, keyed by name
 _COSMETIC = {"type", "timeout", "description", "statusmessage", "schema", "matcher", "title", "displayname"}
-_SILENT = _COSMETIC - {"matcher"}  # of a table with a program
+_SILENT = _COSMETIC - {"matcher"}  # in a table with a program
 _RUNS = ("command", "cmd", "serverCommand")
 _CONNECTS = ("url", "httpUrl", "serverUrl", "uri")
 _BASES = ("baseurl", "apibase", "apiurl", "endpoint")  # endings of the name of a model's address
@@ -51,12 +51,12 @@ _STARTS_MORE = re.compile(
     r"|GIT_(?:SSH|SSH_COMMAND|CONFIG\w*|EXEC_PATH|EXTERNAL_DIFF|PROXY_COMMAND|EDITOR|ASKPASS|DIR|TEMPLATE_DIR|PAGER)"
 )
 _OWN_HOSTS = ("api.anthropic.com", "api.openai.com", "chatgpt.com", "generativelanguage.googleapis.com")
-_REFERENCE = re.compile(r"\$\{?\w+(?::-)?\}?|\{(?:env|file):[^{}]*\}")  # to a variable: no secret itself
+_REFERENCE = re.compile(r"\$\{?\w+(?::-)?\}?|\{(?:env|file):[^{}]*\}")  # to a variable, so not a secret itself
 Path: TypeAlias = tuple[str, ...]
 
 
 class Kind(NamedTuple):
-    """Whose file it is, and how it is read."""
+    """The kind of a file: which agent CLI it belongs to, and how it is read."""
 
     label: str
     reader: str  # "settings", "words", "code", "rules", "env" or FOLDER
@@ -67,12 +67,12 @@ class _Found(NamedTuple):
 
     path: Path
     text: str
-    name: str = ""  # of a variable or key, which says what the text is for
+    name: str = ""  # the variable or key that says what the text is for
     restrains: bool = False
 
 
 def read(kind: Kind, file: str, data: bytes) -> list[Fact]:
-    """Return the facts in the content of a file."""
+    """Return what the content of a file starts, redirects or restricts, as facts."""
     if kind.reader == FOLDER:
         return [unreadable(kind, file, f"{UNREADABLE}: too many files")]
     if not data:
@@ -85,7 +85,7 @@ def read(kind: Kind, file: str, data: bytes) -> list[Fact]:
 
 
 def unreadable(kind: Kind, file: str, value: str) -> Fact:
-    return Fact(file, "", value, kind.label, warning=f"{kind.label} may read it all the same")
+    return Fact(file, "", value, kind.label, warning=f"{kind.label} may still read it")
 
 
 def _distinct(found: Iterable[_Found]) -> Iterable[_Found]:
@@ -117,7 +117,7 @@ def _read(kind: Kind, file: str, data: bytes) -> Iterator[_Found]:
 
 
 def _tree(file: str, text: str) -> Any:
-    """Parse a settings file; ValueError if rooda can't."""
+    """Return the content of a settings file; ValueError if rooda can't parse it."""
     if not text.strip():
         return {}
     if file.lower().endswith(".toml"):
@@ -133,7 +133,7 @@ _LONG_KEY = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+
 def _toml(text: str) -> Any:
     import tomllib
 
-    if _LONG_KEY.search(text):  # tomllib needs quadratic time for it
+    if _LONG_KEY.search(text):  # which tomllib would read in quadratic time
         raise ValueError("a key has too many parts")
     return tomllib.loads(text)
 
@@ -153,7 +153,7 @@ _COMMAS = re.compile(rf"{_STRING}|,(?=\s*+[}}\]])", re.DOTALL)
 
 
 def _json(text: str) -> Any:
-    """Parse JSON, with comments and commas at the end of a list if need be."""
+    """Parse JSON, which may have comments and trailing commas."""
     from rooda.base.json import loads
 
     try:
@@ -166,7 +166,7 @@ def _json(text: str) -> Any:
 
 
 class _Twice(ValueError):
-    """A key is there twice: another parser may take the other value."""
+    """Raised for a duplicate key, since another parser may take the other value."""
 
 
 def _loads(text: str) -> Any:
@@ -175,7 +175,7 @@ def _loads(text: str) -> Any:
     def table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            raise _Twice("a key is there twice")
+            raise _Twice("duplicate key")
         return found
 
     return json.loads(text, object_pairs_hook=table)
@@ -185,7 +185,7 @@ _VARIABLE = re.compile(r"^[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)[ \t]*[=:](.*)$",
 
 
 def _variables(text: str) -> Iterator[_Found]:
-    """Of a .env only what redirects the CLI or starts something with it: the rest is the project's own."""
+    """Yield the variables of a .env that redirect the CLI or start something; the others are the project's own."""
     for found in _VARIABLE.finditer(text):
         name, value = found[1], found[2].strip().strip("\"'`")
         if _is_address(name) or _is_proxy(name) or name.startswith("AIDER_") or _STARTS_MORE.fullmatch(name):
@@ -193,7 +193,7 @@ def _variables(text: str) -> Iterator[_Found]:
 
 
 def _is_address(variable: str) -> bool:
-    """True for a variable with the address of a model: OPENAI_API_BASE, OLLAMA_HOST."""
+    """True for a variable with a model's address, such as OPENAI_API_BASE or OLLAMA_HOST."""
     return bool(_MODELS.search(variable)) and _plain(variable).endswith((*_BASES, "host"))
 
 
@@ -211,7 +211,7 @@ _FRONT_KEYS = re.compile(
 
 
 def _prompt(file: str, text: str, kind: Kind) -> Iterator[_Found]:
-    """A prompt, or a table with one, and what the head of the file starts."""
+    """Yield the shell commands in a prompt file, and what its front matter starts."""
     if file.lower().endswith(".toml"):
         for path, leaf in _leaves(_toml(text), ()):
             yield from _shell(leaf, path, kind) if isinstance(leaf, str) else ()
@@ -223,7 +223,7 @@ def _prompt(file: str, text: str, kind: Kind) -> Iterator[_Found]:
 
 
 def _shell(text: str, path: Path, kind: Kind) -> Iterator[_Found]:
-    """The shell commands in a prompt, which run before the agent sees it."""
+    """Yield the shell commands in a prompt, which run before the agent gets it."""
     forms = (_FENCED, _INLINE, _BRACED) if kind.label in ("gemini", "qwen") else (_FENCED, _INLINE)
     for found in sorted((found for form in forms for found in form.finditer(text)), key=_start):
         if command := found[1].removesuffix("}").strip():
@@ -238,7 +238,7 @@ def _start(found: "re.Match[str]") -> int:
 
 
 def _walk(value: Any, path: Path, kind: Kind) -> Iterator[_Found]:
-    """Look for keys that start, redirect or restrain something."""
+    """Yield a fact for each key in a settings tree that starts, redirects or restricts something."""
     if isinstance(value, list):
         for each in value:
             yield from _walk(each, path, kind)
@@ -267,7 +267,7 @@ def _is_refused(value: Any) -> bool:
 
 
 def _restraints(value: Any, path: Path, every: bool) -> Iterator[_Found]:
-    """Rules that hold the agent back: all of them, or only what is refused."""
+    """Yield the rules that restrict the agent: all values with `every`, else only refusals."""
     for here, leaf in _leaves(value, path):
         if every and leaf not in (False, None):
             only = {*map(_plain, path)} & {"core", "coretools"}
@@ -299,7 +299,7 @@ def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
 
 
 def _bound(value: Any, path: Path, when: str) -> Iterator[_Found]:
-    """All that a key holds which starts or redirects something: a fact for each program, address and scalar."""
+    """Yield a fact for each program, address and scalar below a key that starts or redirects something."""
     if isinstance(value, dict):
         if words := _program(value, path):
             yield _Found(path, f"{words}{when}", _name_of(path))
@@ -335,13 +335,13 @@ def _scalar(value: Any, path: Path, when: str) -> _Found:
 
 
 def _name_of(path: Path) -> str:
-    """The variable that this key is; "" if it is none."""
+    """Return the variable that a key sets; "" if it isn't in an environment table."""
     above = [*map(_plain, path[:-1])]
     return path[-1] if above and (above[-1] in ("env", "environment") or "shellenvironmentpolicy" in above) else ""
 
 
 def _program(value: Mapping[str, Any], path: Path) -> str:
-    """What a table with a command or an address starts, all its other keys included."""
+    """Describe what a table with a command or an address starts, with its other keys; "" if it has neither."""
     key = next((key for key in (*_RUNS, *_CONNECTS) if isinstance(value.get(key), str | list)), "")
     if not key:
         return ""
@@ -364,7 +364,7 @@ def _joined(words: Iterable[Any]) -> str:
 
 
 def _compact(value: Any) -> str:
-    """The value as JSON, with secrets masked by the names of their keys."""
+    """Format a value as JSON on one line."""
     import json
 
     return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
@@ -382,13 +382,13 @@ def _fact(file: str, kind: Kind, found: _Found) -> Fact:
 
 
 def _short(shown: str, text: str) -> str:
-    """What is shown of a text, with a hash of it if that isn't all."""
+    """Shorten a text for display, with a hash of the original if something is missing or changed."""
     shown = shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}…"
     return shown if shown == text else f"{shown} (sha256 {_hash(text.encode('utf-8', 'surrogatepass'))})"
 
 
 def _masked(fact: _Found) -> str:
-    """Hide secrets by form, by the name of the variable, and by the names of keys in JSON."""
+    """Return a fact's text with secrets hidden: by their form, their variable's name or their JSON key."""
     from rooda.base.secret_forms import HIDDEN, hide
     from rooda.base.secret_names import looks_secret
 
@@ -410,11 +410,11 @@ def _warning(found: _Found) -> str:
     if found.name == "outside":
         return "a file outside of the workspace"
     if _is_proxy(found.name) or "otlp" in plain or "otel" in map(_plain, found.path):
-        return "sends what the agent does elsewhere"
+        return "sends the agent's activity elsewhere"
     if (plain.endswith(_BASES) or _is_address(found.name)) and not _is_own(address):
         return "sends your key elsewhere"
     if _STARTS_MORE.fullmatch(found.name):
-        return "can start something in every program"
+        return "can start code in every program"
     if last == "share" and found.text == "auto":
         return "publishes what the agent writes"
     return "switches off your own hooks" if last == "disableallhooks" else ""

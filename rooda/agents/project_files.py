@@ -1,6 +1,6 @@
 """Finds the agent CLIs' own files in a project, and what they start or redirect.
 
-rooda starts the CLIs with their own question off, so it asks in their place: see `project_facts.py`.
+rooda starts the CLIs with their own trust question turned off, so it asks instead: see `project_facts.py`.
 """
 
 import os
@@ -12,9 +12,9 @@ from rooda.base import files as doors
 from rooda.base.facts import Fact
 
 MOST_READ = 67_108_864  # bytes of a file
-MOST_FILES, MOST_FOLDERS = 2000, 500  # below one of a CLI's folders
+MOST_FILES, MOST_FOLDERS = 2000, 500  # below a CLI's folder
 
-# Which files, and whose they are.
+# Files and folders, and the CLI that each belongs to.
 FILES = {
     ".mcp.json": "claude",
     "opencode.json": "opencode",
@@ -41,17 +41,17 @@ FOLDERS = {
     ".grok": "grok",
     ".github": "copilot",
 }
-_CODE = {"hooks", "plugin", "plugins", "tool", "tools", "extension", "extensions"}  # what is in there runs by itself
+_CODE = {"hooks", "plugin", "plugins", "tool", "tools", "extension", "extensions"}  # their files start by themselves
 _WORDS = {"agent", "agents", "command", "commands", "droids", "mode", "modes", "prompts", "skill", "skills"}
 _RULES = {"policies", "rules"}
-_INNER = {*_CODE, *_WORDS, *_RULES, "settings"}  # other folders hold a CLI's own notes, caches and work trees
+_INNER = {*_CODE, *_WORDS, *_RULES, "settings"}  # other folders have a CLI's own notes, caches and work trees
 _OF_COPILOT = {"agents", "copilot", "hooks", "skills"}  # the rest of .github is GitHub's
 _SETTINGS = (".json", ".jsonc", ".toml", ".yml", ".yaml")
 _STARTED = (".js", ".ts", ".mjs", ".cjs", ".mts", ".cts", ".jsx", ".tsx", ".py", ".sh")
 
 
 def facts(folders: Sequence[str]) -> list[Fact]:
-    """Return the facts in the files of these folders: the workspace and those above it."""
+    """Return what the CLIs' files in these folders start or redirect: the workspace and the folders above it."""
     found = list[Fact]()
     for path in files(folders):
         found += _facts_at(path)
@@ -64,16 +64,16 @@ def files(folders: Sequence[str]) -> list[str]:
 
 
 def facts_in(file: str, data: bytes) -> list[Fact]:
-    """Return the facts in the content of one file; the path says what kind of file it is.
+    """Return what a file with this content starts or redirects; its path decides how it is read.
 
-    A fact without a name stands for the whole file: a script, or what rooda can't read.
+    A fact without a name covers the whole file: a script, or a file that rooda can't parse.
     """
     kind = _kind(file)
     return project_facts.read(kind, file, data) if kind else []
 
 
 def _facts_at(path: str) -> list[Fact]:
-    """Follow links, as the CLIs do: what they lead to is what counts."""
+    """Return what the file at this path starts or redirects, following links as the CLIs do."""
     kind, real = _kind(path), os.path.realpath(path)
     try:
         known = kind is None or kind.reader == FOLDER
@@ -96,7 +96,7 @@ def _files_in(folder: str) -> list[str]:
 
 
 def _known_names(folder: str) -> list[str]:
-    """The names in the folder that count, in one look at it. macOS opens `.MCP.json` as `.mcp.json`."""
+    """Return the names of a CLI's files in the folder, in any case, as macOS opens `.MCP.json` as `.mcp.json`."""
     try:
         with os.scandir(folder) as entries:
             return [entry.name for entry in entries if entry.name[:1] in ".oO" and _is_known(entry.name.lower())]
@@ -109,7 +109,7 @@ def _is_known(name: str) -> bool:
 
 
 def _below(folder: str) -> list[str]:
-    """The files in a CLI's folder; the folder itself if there are too many. A link in a circle is entered once."""
+    """Return the files in a CLI's folder, or the folder itself if it has too many; link cycles are entered once."""
     found, todo, seen = list[str](), [folder], set[str]()
     while todo:
         place = todo.pop()
@@ -133,7 +133,7 @@ def _is_entered(name: str, place: str, top: str) -> bool:
 
 
 def _kind(file: str) -> Kind | None:
-    """Whose file this is; None if no CLI's. The last of the known folders in the path decides."""
+    """Return the kind of a CLI's file, by the last known folder in its path; None for other files."""
     parts = file.lower().split("/")
     if parts[-1] in FILES:
         return Kind(FILES[parts[-1]], "env" if parts[-1] == ".env" else "settings")
@@ -149,7 +149,7 @@ def _kind(file: str) -> Kind | None:
 
 
 def _reader(inner: Sequence[str]) -> str:
-    """How a file below a CLI's folder is read; "" if it starts nothing."""
+    """Return how to read a file below a CLI's folder; "" if it starts nothing."""
     first, name = inner[0], inner[-1]
     if name == ".env":
         return "env"

@@ -1,4 +1,4 @@
-"""Facts about agent CLIs: how their output is read, how they end, what they need. One file each in `clis/`."""
+"""Defines what rooda knows of each agent CLI: how to read its output, how it ends, what it needs (see `clis/`)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,7 +22,7 @@ class RequiredOption(NamedTuple):
 
 
 class SessionFiles(NamedTuple):
-    """Location of a CLI's session files, and how to read one."""
+    """The location of a CLI's session files, and how to read one."""
 
     home: tuple[str, str]  # a variable for its folder, and the path below that
     folder: str  # the default folder, in HOME
@@ -32,7 +32,7 @@ class SessionFiles(NamedTuple):
 
 
 class Reader(NamedTuple):
-    """Facts about one CLI, and about others that print its records. Each file in `clis/` has one, named READER."""
+    """What rooda knows of a CLI and of others with the same records. Each file in `clis/` defines one as READER."""
 
     record: Callable[["Json", "Gathered"], None] | None = None  # takes one JSON record
     line: Callable[[str, "Gathered"], None] | None = None  # takes one line, if the output is not JSON
@@ -40,7 +40,7 @@ class Reader(NamedTuple):
     last: tuple[str, ...] = ()  # types of its final record; the CLI may hang after it
     compacts_forever: bool = False  # may compact a full context again and again
     tells_edits: bool = False  # its records name every file that a tool writes
-    status_of_exit: Mapping[int, int] = {}  # HTTP status by exit code
+    status_of_exit: Mapping[int, int] = {}  # HTTP status per exit code
     sessions: tuple[SessionFiles, ...] = ()
     powerless: RequiredOption | None = None
     refusal: Callable[[Sequence[str], Mapping[str, str], bool], tuple[str, str]] | None = None  # argv, env, root
@@ -54,17 +54,17 @@ NONE = Reader()
 
 
 def is_read(output: str) -> bool:
-    """False for `text`, of which only the exit code is known."""
+    """True if rooda can parse this output format; of the others, such as `text`, it knows only the exit code."""
     return output in OUTPUTS
 
 
 def reader(output: str) -> Reader:
-    """The reader of an output format; imports only that one."""
+    """Return the reader of an output format; no other reader is imported."""
     return _loaded(output) if output in OUTPUTS else NONE
 
 
 def of_program(program: str) -> Reader:
-    """Facts about a program, independent of its output format."""
+    """Return the reader of a program, whatever output format it is run with."""
     return _loaded(program) if program in PROGRAMS else NONE
 
 

@@ -1,4 +1,4 @@
-"""Records of agents and calls. Frozen, and light to import."""
+"""Defines the records of agents and calls; frozen, and fast to import."""
 
 from collections.abc import Mapping
 from typing import NamedTuple, TypeVar
@@ -15,7 +15,7 @@ class Agent(NamedTuple):
     prompt: str = "stdin"  # stdin | argument | file
     output: str = "text"
     stop: str = "TERM"  # first signal of the stop ladder
-    keep_background: bool = False  # processes that a call leaves may live until the run ends
+    keep_background: bool = False  # processes that a call leaves behind may live until the run ends
     prices: Mapping[str, tuple[float, ...]] = {}  # dollars per million tokens of a model, in the order of Usage
     exit_grace: float = EXIT_GRACE  # seconds between its final message and its exit, 0 = any
     env: Mapping[str, str] = {}
@@ -25,7 +25,7 @@ class Agent(NamedTuple):
     character_limit: int = 0
     budget: str = ""  # the CLI's own option for a cost limit, with {budget}
     cap: float = 0.0  # dollars for that option, 0 = none
-    billing: Mapping[str, str] = {}  # variable to payer; the first one set decides
+    billing: Mapping[str, str] = {}  # payers keyed by variable; the first variable that is set decides
     account: str = ""  # payer if none is set
     version: str = ""  # option that prints the version
     on_limit: str = "wait"  # at a usage limit: wait | stop | switch
@@ -33,7 +33,7 @@ class Agent(NamedTuple):
 
     @property
     def choices(self) -> tuple["Agent", ...]:
-        """The agents to try, in order."""
+        """Return the agents to try, in order."""
         return (self, *self.fallback) if self.on_limit == "switch" else (self,)
 
 
@@ -47,7 +47,7 @@ class Bounds(NamedTuple):
 
 
 class Prompt(NamedTuple):
-    """Facts about an assembled prompt; its text stays in the file."""
+    """An assembled prompt: its file, size and tokens; the text stays in the file."""
 
     path: str
     sha256: str
@@ -77,7 +77,7 @@ class Call(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """Tokens, with one meaning for all CLIs: `input` excludes what was read from or written to a cache."""
+    """Token counts, the same for all CLIs: `input` excludes tokens read from or written to a cache."""
 
     input: int = 0
     output: int = 0  # including reasoning
@@ -86,7 +86,7 @@ class Usage(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """Facts about a call from its transcript; empty or None if the transcript lacks them."""
+    """What a transcript says about a call; fields are empty or None if the transcript lacks them."""
 
     session: str = ""
     model: str = ""
@@ -109,7 +109,7 @@ class Facts(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The final message in a transcript. Of a raw command: all output, if the call asked for an answer."""
+    """The final message in a transcript, or all output of a raw command if the call asked for an answer."""
 
     text: str = ""
     cut: bool = False  # part of it is missing

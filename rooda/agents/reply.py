@@ -20,7 +20,7 @@ KILLED = ProcessResult(137, 0.0, "interrupted")
 
 
 def reply_of(call: Call, done: ProcessResult, transcript: str, env: Mapping[str, str], opened: int = -1) -> Reply:
-    """Return the reply: of a raw command its exit code, else everything that its transcript reports.
+    """Return the reply of an ended call; for a raw command it has little more than the exit code.
 
     `opened`: the transcript's descriptor, if it is still open.
     """
@@ -49,12 +49,12 @@ def reply_of(call: Call, done: ProcessResult, transcript: str, env: Mapping[str,
 
 
 def _has_output_limit(call: Call) -> bool:
-    """True if only the end of a transcript is read, as for raw commands of a procedure."""
+    """True if only the end of the transcript is read, as for raw commands of a procedure."""
     return call.kind == "iteration" and call.agent.output == "text"
 
 
 def read_output(source: str | int) -> Answer:
-    """The output of a raw command; empty if the file can't be read."""
+    """Return the output of a raw command; empty if the file can't be read."""
     try:
         data = files.tail(source, LONGEST + 1)
     except OSError:
@@ -68,7 +68,7 @@ def read_output(source: str | int) -> Answer:
 
 
 def interrupted_reply(started: Json, agent: Agent, answer: bool = False) -> Reply:
-    """Reply of a call whose end was not recorded, from its transcript so far and at this agent's prices.
+    """Return the reply of a call whose end was not recorded, from its transcript and at this agent's prices.
 
     `answer`: keep the output of a raw command too.
     """
@@ -118,7 +118,7 @@ def _edits(call: Call, gathered: "Gathered") -> dict[str, int] | None:
 def _usage(
     call: Call, facts: Facts, gathered: "Gathered", env: Mapping[str, str]
 ) -> tuple[Usage | None, str, "prices.Cost"]:
-    """Usage as in the transcript; missing parts come from the CLI's session file."""
+    """Return usage, model and cost from the transcript, or from the CLI's session file if they are missing."""
     from rooda.agents import prices, sessions
 
     shares, model = gathered.shares, facts.model
@@ -131,7 +131,7 @@ def _usage(
 
 
 def _promise_of_text(call: Call, source: str | int) -> str:
-    """Search a raw command's whole output, line by line, for a promise."""
+    """Search a raw command's output for the agent's verdict, a promise tag."""
     if not call.promise_signals:
         return ""
     try:

@@ -1,7 +1,7 @@
-"""Usage of a call, read from the CLI's own session file if the transcript lacks it.
+"""Reads the usage of a call from the CLI's own session file, if the transcript lacks it.
 
-A killed CLI has not printed its usage, some never do, and codex never prints its model. The format of these files
-is not documented, so anything unexpected means unknown.
+A killed CLI hasn't printed its usage, some CLIs never do, and codex never prints its model. The format of these files
+is undocumented, so usage counts as unknown if anything is unexpected.
 """
 
 import fnmatch
@@ -21,11 +21,11 @@ LARGEST = 67_108_864  # bytes; larger session files are not read
 LONGEST = 4_194_304
 _SESSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{7,99}")
 
-Spent: TypeAlias = dict[str, Usage]  # by model
+Spent: TypeAlias = dict[str, Usage]  # per model
 
 
 def usage_of(output: str, session: str, env: Mapping[str, str]) -> Spent:
-    """Return the usage of a session by model; {} if unknown."""
+    """Return the usage of a session per model; {} if unknown."""
     if not _SESSION.fullmatch(session):
         return {}
     for session_files in reader(output).sessions:
@@ -38,7 +38,7 @@ def usage_of(output: str, session: str, env: Mapping[str, str]) -> Spent:
 
 
 def total(shares: Spent) -> Usage | None:
-    """Sum over all models; None if there are none."""
+    """Return the usage summed over all models; None if there are none."""
     return Usage(*map(sum, zip(*shares.values(), strict=True))) if shares else None
 
 

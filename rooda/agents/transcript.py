@@ -1,4 +1,4 @@
-"""Reads transcripts of all CLIs: bytes in, facts out, whatever the bytes are."""
+"""Reads the transcripts of all CLIs; tolerates any content."""
 
 from collections.abc import Iterable, Iterator
 
@@ -8,17 +8,17 @@ from rooda.agents.records import Facts
 from rooda.base import files
 from rooda.base.json import Json, loads
 
-LARGEST = 268_435_456  # bytes that are read, from the end: a sparse file can have any size
-LONGEST = 4_194_304  # bytes of a line that are read; a longer line is not valid JSON then
+LARGEST = 268_435_456  # bytes that are read from the end, since a sparse file can have any size
+LONGEST = 4_194_304  # bytes read of a line; a longer line is cut and is no valid JSON then
 
 
 def facts_of(output: str, source: str | int, limit: int = LARGEST) -> Facts:
-    """Facts of a transcript, or of its last `limit` bytes; empty if it can't be read."""
+    """Return what a transcript's last `limit` bytes say about a call; empty if it can't be read."""
     return read(output, source, limit).facts()
 
 
 def read(output: str, source: str | int, limit: int = LARGEST) -> Gathered:
-    """Read the last `limit` bytes of a transcript with its CLI's reader. `source`: its path, or its descriptor."""
+    """Read the last `limit` bytes of a transcript, given by path or descriptor, with its CLI's reader."""
     into, count, found = Gathered(), 0, reader(output)
     try:
         for line in files.lines(source, limit, LONGEST):
@@ -36,7 +36,7 @@ def read(output: str, source: str | int, limit: int = LARGEST) -> Gathered:
 
 
 def take_line(found: Reader, line: bytes, into: Gathered) -> None:
-    """Read one line. Lines that are not records are kept: they often explain a failure."""
+    """Read one line of a transcript; keep lines that aren't records, since they often explain a failure."""
     if found.line:
         found.line(line.decode("utf-8", "replace"), into)
         return
@@ -52,7 +52,7 @@ def take_line(found: Reader, line: bytes, into: Gathered) -> None:
 
 
 def _records(text: bytes) -> list[Json]:
-    """Parse one object, or a list of them as claude and qwen print at the end."""
+    """Return the JSON objects in a text: one, or a list of them as claude and qwen print at the end."""
     if text.lstrip()[:1] not in (b"{", b"["):
         return []
     try:
@@ -63,7 +63,7 @@ def _records(text: bytes) -> list[Json]:
 
 
 def readable_lines(output: str, lines: Iterable[bytes], into: Gathered) -> Iterator[str]:
-    """Lines for --verbose: messages and tools instead of raw JSON."""
+    """Yield readable lines for --verbose: messages and tool calls instead of raw JSON."""
     found = reader(output)
     for line in lines:
         take_line(found, line, into)

@@ -1,4 +1,4 @@
-"""Installed versions of agents, asked once per installation and cached."""
+"""Finds the versions of installed agents, once per installation; they are cached."""
 
 import os
 import re
@@ -13,7 +13,7 @@ _NUMBER = re.compile(r"\d+\.\d+[\w.+-]*\w")
 
 
 def version_of(program: str, option: str, env: Mapping[str, str]) -> str:
-    """Return the version; "" if the program has no option for that, or does not answer in time."""
+    """Return a program's version; "" if it has no option for that, or does not answer in time."""
     if not option:
         return ""
     slot = _slot(program, option)
@@ -38,7 +38,7 @@ def _asked(program: str, option: str, env: Mapping[str, str]) -> str:
 
 
 def _slot(program: str, option: str) -> str:
-    """Cache file for the version; it changes with the program's path, size and time."""
+    """Return the cache file for a version, which depends on the program's path, size and time."""
     try:
         facts = os.stat(program)
     except OSError:

@@ -8,7 +8,7 @@ from kit.workspace import FAKE_AI, Workspace
 
 GROW = "head -c 300000 /dev/zero | tr '\\0' x >>prompts/act_build.md"
 LIMITS = {
-    "argument": ('prompt = "argument"', "and one argument of a command has at most"),
+    "argument": ('prompt = "argument"', "and one command-line argument has at most"),
     "bytes": ("size_limit = 1000", "bytes, and mine takes at most 1,000"),
     "characters": ("character_limit = 1000", "characters, and mine takes at most 1,000"),
 }

@@ -206,7 +206,7 @@ def test_a_prompt_that_is_too_long_for_an_argument(ws: Workspace, command: str) 
     install(ws, "codex")
     ws.write("prompts/observe_build.md", "x" * (preflight.ARGUMENT + 1))
     ran = build(ws, "--ai-cmd", command)
-    assert ran.code == 2 and f"one argument of a command has at most {preflight.ARGUMENT:,}" in ran.err
+    assert ran.code == 2 and f"one command-line argument has at most {preflight.ARGUMENT:,}" in ran.err
     assert kept(ws, "argv") == "" and not ws.exists(".rooda/runs")
     frame = len(build(ws, "--ai-cmd", "true", "--dry-run", "--observe", "OBS").out.partition("\n\n")[2]) - len("OBS")
     ws.write("prompts/observe_build.md", "x" * (preflight.ARGUMENT - frame - len("--text=")))

@@ -1,4 +1,4 @@
-"""Reader of aider's plain output. Its exit code means nothing, so errors are recognized by their words."""
+"""Reads aider's plain output. Its exit code means nothing, so errors are recognized by their text."""
 
 import math
 import re
@@ -42,7 +42,7 @@ def _count(text: str) -> int:
 
 
 def _number(text: str) -> float:
-    """Parse a number; NaN if it isn't one."""
+    """Parse a number; return NaN if the text isn't one."""
     try:
         return float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""amp prints claude's records, so its settings have `output = "claude"`."""
+"""Warns about amp's login. amp prints claude's records, so its settings have `output = "claude"`."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Reader of claude's stream-json and json output; qwen's has the same shape."""
+"""Reads claude's stream-json and json output, which qwen prints too."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -60,7 +60,7 @@ def _limit(info: Json, into: Gathered) -> None:
 
 
 def _result(record: Json, into: Gathered) -> None:
-    """Record a result. The last one counts; cost and usage per model are sums over the whole process."""
+    """Record a result; the last one counts, as its cost and usage per model are totals of the whole process."""
     into.ended = True
     into.final = _answer(record, into.final)
     into.cost = money(record.get("total_cost_usd"))
@@ -81,7 +81,7 @@ def _result(record: Json, into: Gathered) -> None:
 
 
 def _answer(record: Json, said: str) -> str:
-    """The structured output if a schema was given, else the result text."""
+    """Return the structured output if a schema was given, else the result text."""
     made = record.get("structured_output")
     if made is not None:
         return made if isinstance(made, str) else json.dumps(made, ensure_ascii=False)
@@ -103,7 +103,7 @@ def _usage(record: Json, into: Gathered) -> Usage | None:
 
 
 def _session(record: Json, into: Gathered) -> None:
-    """An answer in several parts has several records with one ID; the last has the usage of all parts."""
+    """Add an answer's usage; of several records with the same ID, the last has the usage of all parts."""
     message = inner(record, "message")
     usage = inner(message, "usage")
     names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
@@ -115,7 +115,7 @@ def _refusal(argv: Sequence[str], env: Mapping[str, str], root: bool) -> tuple[s
     if root and _skips_permissions(argv) and env.get("IS_SANDBOX") != "1":
         return (
             "claude refuses to skip permissions as root; nothing was started",
-            "In a container made for it, say so with IS_SANDBOX=1 in the environment. Else run rooda as another user,\n"
+            "In a container made for it, set IS_SANDBOX=1 in the environment. Otherwise run rooda as another user,\n"
             "or give [agents.claude] a command with --permission-mode acceptEdits.",
         )
     return "", ""

@@ -1,4 +1,4 @@
-"""Reader of codex's exec --json output."""
+"""Reads the output of `codex exec --json`."""
 
 from rooda.agents.gathered import Gathered, inner, listed, number
 from rooda.agents.reader import NEWEST, Reader, RequiredOption, SessionFiles
@@ -44,7 +44,7 @@ def _item(item: Json, into: Gathered) -> None:
 
 
 def _completed(usage: Json, into: Gathered) -> None:
-    """Record the end of a turn. codex's input tokens include cached ones, which are subtracted."""
+    """Record the end of a turn; cached tokens are subtracted from codex's input tokens, which include them."""
     into.ended = True
     into.turns += 1
     into.error = into.message = ""
@@ -56,7 +56,7 @@ def _completed(usage: Json, into: Gathered) -> None:
 
 
 def _session(record: Json, into: Gathered) -> None:
-    """A model is named before its answers; each usage record is the sum so far."""
+    """Add a session record: a model is named before its answers, and each usage record is the total so far."""
     payload = inner(record, "payload")
     if record.get("type") == "turn_context":
         into.model = str(payload.get("model") or "")

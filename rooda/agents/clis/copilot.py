@@ -1,4 +1,4 @@
-"""Reader of copilot's --output-format json output. It has no token counts; the session file has."""
+"""Reads the output of `copilot --output-format json`, and the token counts from its session file."""
 
 from rooda.agents.gathered import Gathered, inner, number
 from rooda.agents.reader import Reader, RequiredOption, SessionFiles

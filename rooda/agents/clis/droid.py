@@ -1,4 +1,4 @@
-"""Reader of droid's exec -o stream-json output; with -o json it prints one object like claude's."""
+"""Reads the output of `droid exec -o stream-json`; with -o json, droid prints one object like claude's."""
 
 from rooda.agents.clis import claude
 from rooda.agents.gathered import Gathered, inner, number

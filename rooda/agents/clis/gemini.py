@@ -1,4 +1,4 @@
-"""Reader of gemini's stream-json and json output."""
+"""Reads gemini's stream-json and json output."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ def take(record: Json, into: Gathered) -> None:
 
 
 def unparsed(text: str, into: Gathered) -> None:
-    """A retry and its reason are reported on stderr only."""
+    """Record a retry and its reason, which gemini reports only on stderr."""
     if again := _AGAIN.match(text):
         into.retry(int(again[1]) if again[1] else "", text)
 
@@ -56,7 +56,7 @@ def _refused(record: Json, into: Gathered) -> None:
 
 
 def _message(record: Json, into: Gathered) -> None:
-    """Consecutive pieces form one message; a tool call ends it."""
+    """Record a message; consecutive pieces form one message, which a tool call ends."""
     text = record.get("content")
     if isinstance(text, str):
         into.retry_succeeded()
@@ -79,7 +79,7 @@ def _result(record: Json, into: Gathered) -> None:
 
 
 def _models(models: Json, into: Gathered) -> None:
-    """The json output has usage by model, with other keys than the stream."""
+    """Record the usage per model in json output, which has other keys than stream-json."""
     found = {str(model): _tokens(inner(each, "tokens")) for model, each in models.items() if isinstance(each, dict)}
     if found:
         into.shares = found
@@ -100,7 +100,7 @@ def _usage(stats: Json) -> Usage:
 
 
 def _session(record: Json, into: Gathered) -> None:
-    """An answer is written again after its tools have run."""
+    """Add an answer's usage; gemini writes the answer again after its tools have run."""
     tokens = inner(record, "tokens")
     if record.get("type") == "gemini" and tokens:
         cached, out = number(tokens, "cached"), number(tokens, "output") + number(tokens, "thoughts")

@@ -1,4 +1,4 @@
-"""Reader of opencode's run --format json output. It has no final record: the run ends when its last step says stop.
+"""Reads the output of `opencode run --format json`, which ends with a step that says stop, not a final record.
 
 When the context is full, opencode compacts it, marks that with a synthetic text, and continues. The step that
 compacts does not count. If the context is still too full, it compacts again, forever.

@@ -1,4 +1,4 @@
-"""Reader of pi's --mode json output. Each assistant message has its own usage."""
+"""Reads the output of `pi --mode json`, in which each assistant message has its own usage."""
 
 from rooda.agents.gathered import Gathered, inner, listed, money, number
 from rooda.agents.reader import Reader

@@ -1,4 +1,4 @@
-"""qwen prints claude's records, so its settings have `output = "claude"`. Only its session files differ."""
+"""Reads qwen's session files. qwen prints claude's records, so its settings have `output = "claude"`."""
 
 from rooda.agents.gathered import Gathered, inner, number
 from rooda.agents.reader import Reader, SessionFiles
