@@ -34,7 +34,7 @@ class UsageProblem(RoodaError):
 
 
 class ConfigProblem(RoodaError):
-    """A setting is invalid; nothing was started. `what` has one line `file:line: key: …` per fault."""
+    """A setting is invalid; nothing was started. `what` has a line `file:line: key: …` for each error."""
 
     code = USAGE
 
@@ -54,17 +54,17 @@ class PromptProblem(RoodaError):
 class Cause(NamedTuple):
     """The limit or request that ended a run. Fields that don't belong to `kind` stay empty."""
 
-    kind: str  # a limit: account | cost | tokens | time; a request from another terminal: cancel | pause
+    kind: str  # limit: account | cost | tokens | time; request from another terminal: cancel | pause
     used: float = 0.0  # dollars, tokens or seconds
-    limit: float = 0.0  # of the same unit
+    limit: float = 0.0  # in the same unit
     unknown: int = 0  # calls whose cost is unknown
-    lost: int = 0  # calls whose transcript or events vanished; with a limit of money or tokens they end the run
+    lost: int = 0  # calls whose transcript or events vanished; under a cost or token limit they end the run
     account: str = ""
     until: str = ""  # local time at which the account can be used again
 
 
 class LimitReached(RoodaError):
-    """A limit of cost, tokens, time or an account is reached: no further agent is started. The state is kept."""
+    """A cost, token, time or account limit is reached: rooda starts no further agent and keeps the state."""
 
     code = UNFINISHED
 

@@ -8,7 +8,7 @@ import os
 import sys
 from io import TextIOWrapper
 
-TYPE_CHECKING = False  # typing's own would cost a third of `rooda --version`
+TYPE_CHECKING = False  # importing `typing` would take a third of the time of `rooda --version`
 if TYPE_CHECKING:
     from typing import TextIO
 
@@ -67,13 +67,13 @@ def _run(arguments: list[str] | None) -> int:
 
 
 def _detach() -> None:
-    """Go into the background: only the child returns, in a new session."""
+    """Move rooda to the background: only the child process returns, in a new session."""
     from rooda.processes import detach
 
     try:
         detach.detach(lambda text, to_stderr: _print(f"{text}\n", sys.stderr if to_stderr else sys.stdout))
     except OSError as problem:
-        _print(f"Error: rooda can't go into the background: {problem.strerror or problem}\n", sys.stderr)
+        _print(f"Error: rooda can't run in the background: {problem.strerror or problem}\n", sys.stderr)
         sys.exit(1)
 
 
@@ -91,7 +91,7 @@ def _exit(code: int) -> None:
 
 
 def starts_a_loop(words: list[str]) -> bool:
-    """True if the command runs a loop: a procedure, `run`, `resume`, or such a subcommand of another kind of loop."""
+    """True if the command runs a loop: a procedure, `run`, `resume`, or a subcommand that starts another loop."""
     from rooda.cli.words import WORDS
 
     if _is_dry_run(words):
@@ -103,14 +103,14 @@ def starts_a_loop(words: list[str]) -> bool:
         skip = word in ("-C", "--config")
     verb, mode = (*verbs, "", "")[:2]
     if verb == "resume" and "--all" in words:
-        return False  # it starts them as processes of their own
+        return False  # it starts each run as a separate process
     if verb in WORDS:
         return verb in ("run", "resume") or mode in WORDS[verb].starting
     return verb != ""
 
 
 def _is_dry_run(words: list[str]) -> bool:
-    """True if `--dry-run` is an option for certain: after another option it could be that option's value."""
+    """True if `--dry-run` is certainly an option: after another option it could be that option's value."""
     pairs = zip(["", *words], words, strict=False)
     return "--" not in words and any(word in ("--dry-run", "-d") and before[:1] != "-" for before, word in pairs)
 
@@ -129,7 +129,7 @@ def _restart_in_utf8() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Connect closed streams (`rooda build >&-`) to /dev/null, so that no file that rooda opens gets their number."""
+    """Connect closed streams (`rooda build >&-`) to /dev/null, so that no file opened later gets their numbers."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             descriptor = os.open(os.devnull, os.O_RDWR)  # the lowest free number
@@ -138,7 +138,7 @@ def _open_closed_streams() -> None:
 
 
 def _replace_unencodable(*streams: "TextIO") -> None:
-    """Print `?` for a character that the stream's encoding lacks, instead of raising an exception."""
+    """Make streams print `?` for characters that their encoding lacks, instead of raising an exception."""
     encoding = None
     if sys.flags.utf8_mode:
         encoding = os.environ.pop(_ENCODING, None)  # removed: child processes must not see it
@@ -148,7 +148,7 @@ def _replace_unencodable(*streams: "TextIO") -> None:
 
 
 def _escape_controls() -> None:
-    """Let no control sequence but rooda's own reach stdout and stderr, whichever part of rooda writes there."""
+    """Escape control sequences on stdout and stderr, except rooda's own, whichever part of rooda writes them."""
     from rooda.base.terminal import EscapingStream
 
     for name in ("stdout", "stderr"):

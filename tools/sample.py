@@ -1,8 +1,6 @@
-"""Print docstrings and messages drawn at random, to be read cold.
+"""Print 100 docstrings and 60 messages drawn at random, each with its place, to be read cold."""
 
-python tools/sample.py [SEED]    100 docstrings and 60 messages, each with its place
-"""
-
+import argparse
 import ast
 import random
 import sys
@@ -29,7 +27,8 @@ def docstrings(path: Path, tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (text := ast.get_docstring(node)):
             name = getattr(node, "name", "the module")
-            yield f"{path.relative_to(PACKAGE.parent)}: {name}: {text.splitlines()[0]}"
+            paragraph = " ".join(text.partition("\n\n")[0].split())
+            yield f"{path.relative_to(PACKAGE.parent)}: {name}: {paragraph}"
 
 
 def messages(path: Path, tree: ast.Module) -> Iterator[str]:
@@ -42,8 +41,10 @@ def messages(path: Path, tree: ast.Module) -> Iterator[str]:
                 yield f"{path.relative_to(PACKAGE.parent)}:{node.lineno}: " + " | ".join(map(ast.unparse, texts))
 
 
-def main(words: list[str]) -> int:
-    draw = random.Random(int(words[0]) if words else 20261119)
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="tools/sample.py", description=__doc__)
+    parser.add_argument("seed", nargs="?", type=int, default=20261119, help="integer; the same seed draws the same")
+    draw = random.Random(parser.parse_args().seed)
     found: tuple[list[str], list[str]] = ([], [])
     for path in sorted(PACKAGE.rglob("*.py")):
         tree = ast.parse(path.read_text())
@@ -55,4 +56,4 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -1,4 +1,4 @@
-"""Checks that an installed CLI does what rooda relies on, by runs against a scripted model server, without account."""
+"""Checks that an installed CLI does what rooda relies on, using a scripted model server instead of an account."""
 
 import json
 import os
@@ -22,12 +22,12 @@ VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "PYTHONPATH")  # variables passed t
 
 
 def testable() -> list[str]:
-    """Agents whose service the model server can simulate."""
+    """Return the names of the agents whose model API the scripted server can simulate."""
     return sorted(name for name in PROGRAMS if of_program(name).testable)
 
 
 class Check(NamedTuple):
-    """Result of one check."""
+    """The result of one check."""
 
     what: str
     ok: bool | None  # None: nothing to check
@@ -45,7 +45,7 @@ class Harness:
             files.make_folder(place)
 
     def run(self, turns: list[Json], prompt: str, until: str = "") -> ProcessResult:
-        """Run a procedure; send TERM to rooda as soon as the file `until` exists."""
+        """Run a procedure with one iteration; if `until` is given, send SIGTERM to rooda once that file exists."""
         setup = self._serve({"turns": turns})
         self._write_files(setup, prompt)
         pids: list[int] = []
@@ -84,7 +84,7 @@ class Harness:
         return answer
 
     def _write_files(self, setup: Json, prompt: str) -> None:
-        """Write the CLI's files into a HOME of its own, and the run's settings."""
+        """Write the CLI's files to its private HOME, and the settings of the run."""
         import tomli_w
 
         for name, text in setup["files"].items():
@@ -107,7 +107,7 @@ class Harness:
         return {**inherited, **folders, "ROODA_CACHE_HOME": os.path.join(self.home, "cache")}
 
     def event(self, name: str) -> Json:
-        """The last event of this name, {} if there is none."""
+        """Return the last event with this name; {} if there is none."""
         found: Json = {}
         for run in self._runs():
             for line in files.lines(os.path.join(run, events.NAME), 1 << 24, 1 << 20):
@@ -116,12 +116,12 @@ class Harness:
         return found
 
     def prompt(self) -> str:
-        """The prompt that rooda assembled."""
+        """Return the prompt that rooda assembled; "" if there is none."""
         places = [os.path.join(folder, "0001-prompt.md") for folder in self._runs()]
         return files.text(places[0]) if places and os.path.exists(places[0]) else ""
 
     def asked(self) -> list[Json]:
-        """The requests that the server received."""
+        """Return the requests that the server received."""
         log = os.path.join(self._folder, "requests.jsonl")
         return [json.loads(line) for line in files.lines(log, 1 << 28, 1 << 28)] if os.path.exists(log) else []
 
@@ -177,7 +177,7 @@ def _outcome(ended: Json, done: ProcessResult) -> str:
 
 
 def _reported(what: str, value: Any, known: bool, shown: Any) -> Check:
-    """Require a value that this CLI is known to report; otherwise say that it reports none."""
+    """Return a check that fails if a value is missing that this CLI is known to report."""
     if value is None and not known:
         return Check(what, None, "not reported by this CLI")
     return Check(what, value is not None, "" if value is None else shown(value))

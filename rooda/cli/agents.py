@@ -21,11 +21,11 @@ from rooda.settings.where import where
 _WORD = {True: "ok  ", False: "FAIL", None: "--  "}
 
 
-@click.group(invoke_without_command=True, context_settings=DASH_H, short_help="The agent CLIs, installed or not.")
+@click.group(invoke_without_command=True, context_settings=DASH_H, short_help="List the agent CLIs, installed or not.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
 def agents(ctx: click.Context, as_json: bool) -> int:
-    """List the agents of the settings: version, how they take the prompt, what their output reports."""
+    """List the configured agents: version, how they take the prompt, and what their output reports."""
     if ctx.invoked_subcommand:
         return OK
     here = where(ctx)
@@ -90,7 +90,7 @@ def _line(row: Json) -> str:
 def test(ctx: click.Context, name: str) -> int:
     """Run the installed CLI of NAME against a scripted model server: no account, no network, no cost.
 
-    Prints a line for each check of what rooda relies on; exit code 1 if one of them fails.
+    Prints a line for each behaviour that rooda relies on; exit code 1 if a check fails.
     """
     here = where(ctx)
     found = configuration.load(here.workspace, here.config)
@@ -104,7 +104,7 @@ def test(ctx: click.Context, name: str) -> int:
 
     if name not in (testable := check.testable()):
         able = ", ".join(testable)
-        raise UsageProblem(f"There is no scripted model server for {name!r}.", f"There is one for: {able}.")
+        raise UsageProblem(f"There is no scripted model server for {name!r}.", f"Available for: {able}.")
     found = trusting.checked(found, RunOptions({}), here.config)
     preflight.find_program(agent, here.workspace)
     return _examine(name, _table(found, name))

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 
-_CONFIG = "Use FILE, not the rooda.toml found."
+_CONFIG = "Use FILE instead of the rooda.toml found."
 PLACELESS = ("tokens", "completion", "version")  # commands that need no workspace
 
 
 class App(click.Group):
-    """Loads a command's module when it is called, and creates a command for each procedure."""
+    """Group that loads a command's module when the command is called, and creates a command for each procedure."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [name for name, _ in self._rows(ctx)]
@@ -48,7 +48,7 @@ class App(click.Group):
         return name, self.get_command(ctx, name) if name in WORDS else _procedure(name, _where(ctx), args), args[1:]
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list["CompletionItem"]:
-        """Complete from the table, without loading the commands' modules."""
+        """Complete the names of commands and procedures without loading the commands' modules."""
         return items(self._rows(ctx), incomplete) + click.Command.shell_complete(self, ctx, incomplete)
 
     def _rows(self, ctx: click.Context) -> list[tuple[str, str]]:
@@ -95,7 +95,7 @@ def _with_place(command: click.Command) -> click.Command:
 
 
 def _refusing_reserved(command: click.Command) -> click.Command:
-    """Make a command fail if a procedure has the name of a command. Completion is exempt: shells run it at start-up."""
+    """Make a command fail if a procedure has a command's name. Completion is exempt: shells run it at start-up."""
     if isinstance(command, click.Group):
         for inner in command.commands.values():
             _refusing_reserved(inner)
@@ -122,7 +122,7 @@ def located(directory: str | None, config: str | None) -> Where:
     try:
         return Where(os.path.abspath(directory or "."), os.path.abspath(config) if config else None)
     except FileNotFoundError:
-        raise UsageProblem("The current directory is gone.", "cd into another, or name one: rooda -C DIR …") from None
+        raise UsageProblem("The current directory was deleted.", "cd to another, or name one: rooda -C DIR …") from None
 
 
 def _version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
@@ -139,7 +139,7 @@ def app(directory: str | None, config: str | None) -> None:
     """The group itself does nothing: workspace and settings are resolved with the subcommand."""
 
 
-@click.command(short_help="The versions of rooda, Python and the system.")
+@click.command(short_help="Print the versions of rooda, Python and the system.")
 def version() -> int:
     """Print the versions of rooda, Python and the system, for bug reports."""
     click.echo(version_text() + f"Python {platform.python_version()}\n{platform.system()} {platform.release()}")

@@ -1,4 +1,4 @@
-"""Names of loops, runs and procedures on the command line; secrets to hide in output."""
+"""Resolves names of loops, runs and procedures on the command line; finds the secrets to hide in output."""
 
 import os
 from typing import TYPE_CHECKING
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 
 
 def loop_of(here: Where, word: str) -> str:
-    """Return the name of a loop, given its name or the name of one of its runs in `.rooda/runs`."""
+    """Return the name of a loop, given that name or the ID of one of its runs."""
     name = valid_name(word)
     is_run = folder.is_id(name) and os.path.isdir(os.path.join(here.workspace, folder.RUNS, name))
     return folder.loop_of(name) if is_run else name
 
 
 def kind_of(here: Where, name: str) -> str:
-    """Return the kind of a loop, which may have ended; an unknown name is a procedure's."""
+    """Return the kind of the loop with this name, even if it has ended. Unknown names count as procedures."""
     known = (loop.kind for loop in registry.known(here.workspace) if loop.name == name)
     formed = (kind for kind in registry.KINDS if registry.kind(kind).is_name(name))
     return next(known, next(formed, registry.OODA))
 
 
 def require_known(here: Where, name: str) -> None:
-    """UsageProblem if no procedure, loop or run has this name."""
+    """Raise UsageProblem if no procedure, loop or run has this name."""
     if unknown := hint(here, valid_name(name)):
         raise UsageProblem(f"No runs of '{name}' recorded here. No procedure has this name either.", unknown)
 
 
 def hint(here: Where, name: str) -> str:
-    """Return advice about an unknown name; "" for a known one."""
+    """Return advice about an unknown name, such as the nearest known one; "" for a known name."""
     known = _known(here)
     if name in known:
         return ""
@@ -49,7 +49,7 @@ def hint(here: Where, name: str) -> str:
 
 
 def say_no_runs(here: Where, name: str | None) -> None:
-    """Say that there are no runs, or none with this name; UsageProblem if the name is unknown."""
+    """Print that there are no runs, or none with this name. Raises UsageProblem if the name is unknown."""
     if name:
         require_known(here, name)
     click.echo(f"No runs of '{name}' recorded here." if name else "No runs recorded here.", err=True)
@@ -62,10 +62,10 @@ def say_parent_hint(workspace: str) -> None:
 
 
 def say_if_unsigned(run: str) -> None:
-    """Say that somebody else may have written the log of a run that has ended."""
+    """Warn if the log of a run lacks this user's signature, since someone else may have written it."""
     path = os.path.join(run, NAME)
     if not history.is_signed(path) and (history.has_end(path) or not folder.origin_of(run).get("signed")):
-        click.echo(f"WARNING: {path}: this record is not signed by you; it may not be what happened.", err=True)
+        click.echo(f"WARNING: {path}: this record is not signed by you; it may be wrong.", err=True)
 
 
 def _known(here: Where) -> list[str]:
@@ -89,7 +89,7 @@ def _procedures(here: Where) -> list[str]:
 
 
 def tab_loops(ctx: click.Context, _: click.Parameter, incomplete: str) -> list["CompletionItem"]:
-    """Complete the names of loops; also of runs, which begin with a digit, once a digit is typed."""
+    """Complete names of loops, and names of runs once the word begins with a digit, as theirs do."""
     here = place_of_tab(ctx)
     runs = _runs(here)
     loops = dict.fromkeys(map(folder.loop_of, runs), "a loop")
@@ -107,7 +107,7 @@ def _noun(loop: registry.Loop) -> str:
     return "a procedure" if loop.kind == registry.OODA else f"a {loop.kind} loop"
 
 
-# Secrets that commands print as stars
+# Secrets that commands mask in their output
 
 
 def keys() -> tuple[str, ...]:

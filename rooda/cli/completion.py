@@ -81,13 +81,13 @@ end
 complete --command rooda --no-files --arguments '(_rooda_tab)'
 """
 
-_SAFE = re.compile(r"[A-Za-z0-9._/@:+=-]*")  # no shell takes such a name for anything else
+_SAFE = re.compile(r"[A-Za-z0-9._/@:+=-]*")  # names in which no shell gives a character a special meaning
 
 _SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
 
 class _Completions(ShellComplete):
-    """The completions of click, with `--option=` before the value of an option."""
+    """click's completions, with `--option=` in front of completed option values."""
 
     def get_completions(self, args: list[str], incomplete: str) -> list["CompletionItem[str]"]:
         option, equals, _ = incomplete.partition("=")
@@ -100,7 +100,7 @@ class _Completions(ShellComplete):
 
 
 class _Bash(_Completions, BashComplete):
-    """bash inserts completions as they are, so rooda quotes them."""
+    """Completions for bash, quoted by rooda because bash inserts them unchanged."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
         """Drop the `=` after an option, which bash passes as a separate word."""
@@ -113,21 +113,21 @@ class _Bash(_Completions, BashComplete):
 
 
 class _Zsh(_Completions, ZshComplete):
-    """zsh quotes completions itself; the script escapes colons."""
+    """Completions for zsh, which quotes them itself; the script escapes colons."""
 
     def format_completion(self, item: "CompletionItem[str]") -> str:
         return f"{item.type}\n{item.value}\n{item.help or '_'}"
 
 
 class _Fish(_Completions, FishComplete):
-    """fish quotes completions itself."""
+    """Completions for fish, which quotes them itself."""
 
 
 _COMPLETIONS: dict[str, type[_Completions]] = {"bash": _Bash, "zsh": _Zsh, "fish": _Fish}
 
 
 def answer(instruction: str) -> str:
-    """Return the completions for the shell's script; none if the command line has an error."""
+    """Return the completions for the shell's script; "" if the command line is invalid."""
     shell, _, what = instruction.partition("_")
     if what == "source" or shell not in _COMPLETIONS:
         return script(shell)
@@ -141,7 +141,7 @@ def answer(instruction: str) -> str:
 
 
 def _open_quote(line: str) -> str:
-    """Return the quotation mark that is still open in the line."""
+    """Return the quotation mark that the line leaves open; "" if there is none."""
     for mark in ("", "'", '"'):
         try:
             shlex.split(line.rstrip("\\") + mark)
@@ -158,19 +158,19 @@ def _for_bash(value: str, quote: str) -> str:
 
 
 class Place(NamedTuple):
-    """The path of the script, and the start-up file that loads it if the shell does not load it itself."""
+    """The path of the script, and the start-up file that loads it if the shell doesn't do so itself."""
 
     path: str
     start_up: str = ""
 
 
-@click.command(short_help="Shell completion for bash, zsh or fish.")
+@click.command(short_help="Print or install shell completion for bash, zsh or fish.")
 @click.argument("what", type=click.Choice([*SHELLS, *VERBS]), metavar="bash|zsh|fish|install|uninstall")
 @click.argument("shell", type=click.Choice(SHELLS), required=False, metavar="[SHELL]")
 def completion(what: str, shell: str | None) -> int:
     """Print the script of a shell, or install or uninstall it for SHELL (default: $SHELL).
 
-    `install` writes the script, and for bash and zsh a line in the start-up file that loads it; a second time it
+    `install` writes the script, and for bash and zsh a line in the start-up file that loads it. Running it again
     changes nothing. `uninstall` removes both.
     """
     if what not in VERBS:
@@ -189,7 +189,7 @@ def script(shell: str) -> str:
 def _shell_of_the_user() -> str:
     name = os.path.basename(os.environ.get("SHELL", ""))
     if name not in SHELLS:
-        what = f"$SHELL is {name!r}; there is completion for {', '.join(SHELLS)}." if name else "$SHELL is not set."
+        what = f"$SHELL is {name!r}. Completion exists for {', '.join(SHELLS)}." if name else "$SHELL is not set."
         raise UsageProblem(what, "Name the shell: rooda completion install bash")
     return name
 
@@ -252,7 +252,7 @@ def _uninstall(shell: str) -> None:
 
 
 def _line(place: Place) -> str:
-    """Return the line of the start-up file that loads the script."""
+    """Return the line for the start-up file that loads the script."""
     import shlex
 
     path = shlex.quote(place.path)

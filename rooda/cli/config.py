@@ -1,4 +1,4 @@
-"""`rooda config`: the settings in force, where each comes from, and which files rooda reads."""
+"""`rooda config`: show the settings in force, where each comes from, and which files rooda reads."""
 
 import click
 
@@ -19,9 +19,9 @@ def config(ctx: click.Context, origin: bool, as_json: bool) -> int:
 
 @config.command()
 @click.argument("key", default="")
-@click.option("--origin", is_flag=True, help="Also say where each value comes from.")
+@click.option("--origin", is_flag=True, help="Also show where each value comes from.")
 @click.option("--show-origin", "origin_too", is_flag=True, hidden=True)
-@click.option("--json", "as_json", is_flag=True, help="As one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 def show(ctx: click.Context, key: str, origin: bool, origin_too: bool, as_json: bool) -> int:
     """Show all settings, or those whose names begin with KEY (loop, agents.claude)."""
@@ -38,7 +38,7 @@ def path(ctx: click.Context) -> int:
 
     place = where(ctx)
     for source in layers.find(place.workspace, place.config, os.environ):
-        click.echo(f"{source.tier:16}  {source.path}{'' if source.exists else '  (not there)'}")
+        click.echo(f"{source.tier:16}  {source.path}{'' if source.exists else '  (missing)'}")
     return 0
 
 
@@ -57,7 +57,7 @@ def _show(ctx: click.Context, key: str, origin: bool, as_json: bool) -> int:
     hidden = keys()
     rows = [(name, _shown(secrets.hide_in(value, hidden)), source) for name, value, source in rows]
     if key and not rows:
-        raise UsageProblem(f"No setting {key!r} is set.", "All that are: rooda config show")
+        raise UsageProblem(f"Setting {key!r} is not set.", "List all settings: rooda config show")
     click.echo(_json(rows, origin) if as_json else _lines(rows, origin))
     return 0
 

@@ -26,9 +26,9 @@ ATTEMPTS = 100  # 50 ms apart
 
 
 def one_running(here: Where, name: str | None, verb: str = "stop") -> Loop | None:
-    """Return the running loop, or NAME if it runs. None, with a message, if nothing runs.
+    """Return the running loop, or the loop NAME if it is running; print a message and return None if there is none.
 
-    A lock of another user is not believed, since it can name any process.
+    Except for `attach`, raises ConfigProblem for another user's files, since their lock could name any process.
     """
     if verb != "attach":
         require_own(here)
@@ -60,7 +60,10 @@ def named(loop: Loop, begin: bool = False) -> str:
 
 
 def record_order(workspace: str, loop: Loop, word: str, reason: str = "") -> None:
-    """Record an order before it is carried out, or delete the recorded one. Waits for a new run to write its id."""
+    """Record an order in the run's folder before it is carried out; an empty `word` deletes the recorded order.
+
+    Waits for a new run to write its ID.
+    """
     for _ in range(ATTEMPTS):
         run = lock.owner(loop.lock).get("run")
         if isinstance(run, str) and run_folder.is_id(run):
@@ -73,7 +76,7 @@ def record_order(workspace: str, loop: Loop, word: str, reason: str = "") -> Non
 
 
 def send_signal(loop: Loop, act: "signals.SignalSender") -> bool:
-    """Signal the loop's process. Waits until a new run has written its PID; False if it has ended."""
+    """Signal the loop's process, after waiting for a new run to write its PID. False if the loop has ended."""
     for _ in range(ATTEMPTS):
         if act(lock.owner(loop.lock)):
             return True
@@ -114,9 +117,10 @@ def _pause_state(workspace: str, loop: Loop) -> tuple[bool, bool]:
 
 
 def _await_state(loop: Loop, still: bool) -> bool:
-    """False if it ended before. If a pause and a continue cross each other, the loop is continued again.
+    """Wait until the loop is suspended (`still`) or continued. False if it ended first.
 
-    A loop that is saving a large work tree suspends later; this command does not wait for it.
+    If a pause and a continue cross, continue the loop again. A loop that is saving a large work tree suspends
+    later; this command doesn't wait for it.
     """
     for _ in range(ATTEMPTS):
         owner = lock.owner(loop.lock)
@@ -138,7 +142,7 @@ def _signal(
         return OK
     paused, still = _pause_state(here.workspace, loop)
     if order and paused and still:
-        click.echo(f"{named(loop, True)} is paused already. {said[1]} {loop.name}")
+        click.echo(f"{named(loop, True)} is already paused. {said[1]} {loop.name}")
         return OK
     record_order(here.workspace, loop, order)
     if not send_signal(loop, act) and lock.is_held(loop.lock):
@@ -177,11 +181,11 @@ STOP_PATIENCE = 15.0  # seconds
 
 @click.command(short_help="End a running loop as Ctrl+C would; its state is saved.")
 @click.argument("name", required=False, shell_complete=tab_running)
-@click.option("--now", is_flag=True, help="Give its agent no time to end by itself.")
-@click.option("--reason", metavar="TEXT", default="", help="Why, for the record. A reflex loop is over then, for good.")
+@click.option("--now", is_flag=True, help="Don't give its agent time to end by itself.")
+@click.option("--reason", metavar="TEXT", default="", help="Record this reason. It also ends a reflex loop for good.")
 @click.pass_context
 def stop(ctx: click.Context, name: str | None, now: bool, reason: str) -> int:
-    """End the run of NAME; without NAME the only one that runs here. Its state is saved, its agent ended.
+    """End the run of NAME, or without NAME the only running one. rooda saves its state and ends its agent.
 
     `rooda status`, `rooda logs` and `rooda why` show the reason. `rooda resume --all` does not resume the run.
     """
@@ -212,7 +216,7 @@ def end_loop(workspace: str, loop: Loop, now: bool = False, reason: str = "") ->
 
 
 def _ends(loop: Loop, seconds: float) -> bool:
-    """Wait for the end of the loop. Continues a loop that was suspended at the same moment, since it could not end."""
+    """Wait until the loop ends; False after `seconds`. Continues a loop that was just suspended, so that it can end."""
 
     def awake() -> bool:
         owner = lock.owner(loop.lock)

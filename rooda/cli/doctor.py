@@ -38,7 +38,7 @@ class Finding(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """The workspace that is checked; `settings` is None if they are invalid."""
+    """The workspace to check; `settings` is None if its settings are invalid."""
 
     where: Where
     settings: layers.Settings | None
@@ -55,7 +55,7 @@ def written_settings(subject: Subject) -> Iterator[Finding]:
         return
     files_read = [layer.path for layer in subject.settings.written if layer.path]
     status = WARN if subject.settings.warnings else GOOD
-    yield Finding("settings", status, ", ".join(files_read) or "none of yours", "\n".join(subject.settings.warnings))
+    yield Finding("settings", status, ", ".join(files_read) or "defaults only", "\n".join(subject.settings.warnings))
     for name in _written(subject.settings):
         try:
             prompt = registry.first_prompt(subject.settings, name)
@@ -93,7 +93,7 @@ def chosen_agents(subject: Subject) -> Iterator[Finding]:
 
 
 def _setups(found: layers.Settings) -> Iterator[tuple[str, Callable[[], Setup]]]:
-    """Yield setups of `build` and of the user's procedures and kinds of loops, with the name for a finding.
+    """Yield a finding's name and a setup for `build` and for each procedure and kind of loop that the user configured.
 
     The name is "" for the user's procedures: `written_settings` has already reported their errors.
     """
@@ -122,8 +122,8 @@ def _none_chosen(subject: Subject) -> Finding:
     if known:
         do = f"Choose one: rooda build --agent {known[0]}, or write it into [loop] of rooda.toml (rooda init does)."
         return Finding("agent", WARN, "none is chosen", do)
-    do = "Install one (rooda agents lists them), or look at a loop without an AI: rooda build --agent demo"
-    return Finding("agent", BAD, "none is chosen, and none is on this machine", do)
+    do = "Install one (rooda agents lists them), or try a loop without an AI: rooda build --agent demo"
+    return Finding("agent", BAD, "none is chosen, and none is installed", do)
 
 
 def installed_agents(subject: Subject) -> Iterator[Finding]:
@@ -209,7 +209,7 @@ def _git(subject: Subject) -> Iterator[Finding]:
     try:
         yield Finding("repository", GOOD, find(subject.where.workspace).top)
     except GitProblem as problem:
-        do = "Make it one (git init): then snapshots, rooda undo and --worktree work."
+        do = "Create one (git init); then snapshots, rooda undo and --worktree work."
         yield Finding("repository", WARN, problem.what, do)
 
 
@@ -217,7 +217,7 @@ def _terminal(subject: Subject) -> Iterator[Finding]:
     encoding = (getattr(sys.stdout, "encoding", "") or "unknown").lower()
     shown = f"TERM={os.environ.get('TERM') or 'not set'}, {encoding}"
     if not sys.stdout.isatty():
-        yield Finding("terminal", INFO, f"not one: plain lines ({encoding})")
+        yield Finding("terminal", INFO, f"stdout isn't one: plain lines ({encoding})")
     elif not is_terminal(sys.stdout):
         yield Finding("terminal", WARN, shown, "For a status line set another type: export TERM=xterm-256color")
     elif "utf" not in encoding:
@@ -230,14 +230,14 @@ def _disk(subject: Subject) -> Iterator[Finding]:
     workspace = subject.where.workspace
     facts = os.statvfs(workspace)
     free = facts.f_bavail * facts.f_frsize
-    do = "Make room: prompts, transcripts and snapshots need some. rooda prune, git gc" if free < LITTLE_ROOM else ""
+    do = "Free space for prompts, transcripts and snapshots: rooda prune, git gc" if free < LITTLE_ROOM else ""
     yield Finding("disk", BAD if do else GOOD, f"{free / 1e9:.1f} GB free at {workspace}", do)
     home = os.path.join(workspace, ".rooda")
     place = home if os.path.lexists(home) else os.path.realpath(workspace)
     if files.is_folder(place) and os.access(place, os.W_OK | os.X_OK):
         yield Finding("state", GOOD, f"{home} can be written")
     else:
-        do = f"Make it a folder that you may write: a run's state would be lost, no resume. ls -ld {place}"
+        do = f"Make it a writable folder; a run's state would be lost and could not be resumed. See: ls -ld {place}"
         yield Finding("state", BAD, f"{home} can't be written", do)
 
 
@@ -246,7 +246,7 @@ def _proc(subject: Subject) -> Iterator[Finding]:
     if not sys.platform.startswith("linux"):
         return
     do = "" if table.PROC else "Mount /proc: descendants can't be found without it."
-    yield Finding("proc", WARN if do else GOOD, "not there" if do else "/proc is there", do)
+    yield Finding("proc", WARN if do else GOOD, "/proc is missing" if do else "/proc is mounted", do)
 
 
 def _keys(subject: Subject) -> Iterator[Finding]:

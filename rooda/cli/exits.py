@@ -9,11 +9,11 @@ import click
 
 from rooda.errors import FAILED, INTERRUPTED, Interrupted, RoodaError, Undecided, code_of_signal
 
-ERROR, WARNING = "Error: ", "WARNING: "  # the first word of the message that says why nothing was done
+ERROR, WARNING = "Error: ", "WARNING: "  # prefixes of the message that says why nothing was done
 
 
 def guarded(words: Sequence[str]) -> int:
-    """Run the command line and return the exit code. Errors of the user end in a message, not in a traceback."""
+    """Run the command line and return its exit code. A user's mistake ends in a message, not in a traceback."""
     from rooda.cli.app import app
 
     try:
@@ -52,7 +52,7 @@ def guarded(words: Sequence[str]) -> int:
 
 
 def _advice(problem: click.ClickException) -> str:
-    """Return advice for options and arguments in the wrong place."""
+    """Return advice for an option or argument in the wrong place; "" for any other error."""
     ctx = problem.ctx if isinstance(problem, click.UsageError) else None
     if ctx is None:
         return ""
@@ -86,7 +86,7 @@ def _write_stderr(say: Callable[[], object]) -> None:
 
 
 def _reader_gone() -> int:
-    """End quietly when the reader of the output has ended, as in `rooda list | head -1`."""
+    """Return 0, and discard further output, when its reader has exited, as in `rooda list | head -1`."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     return 0

@@ -13,8 +13,8 @@ from rooda.settings.where import where
 
 
 @click.command("init")
-@click.option("--print", "show", is_flag=True, help="Show what would be written; write nothing.")
-@click.option("--demo", metavar="DIR", help="Make a small project to try rooda on, agent included.")
+@click.option("--print", "show", is_flag=True, help="Print the file instead of writing it.")
+@click.option("--demo", metavar="DIR", help="Create a small project to try rooda on, with a scripted agent.")
 @click.pass_context
 def init(ctx: click.Context, show: bool, demo: str | None) -> int:
     """Write a commented rooda.toml for the project in this folder."""
@@ -48,7 +48,7 @@ def _create(path: str, content: str) -> None:
     try:
         files.create(path, files.to_bytes(content))
     except FileExistsError:
-        hint = "What would be written: rooda init --print"
+        hint = "To see what rooda would write: rooda init --print"
         raise UsageProblem(f"{path} already exists; nothing was written.", hint) from None
     except OSError as problem:
         raise RoodaError(f"{path} can't be written: {problem.strerror}") from None
@@ -74,9 +74,7 @@ def _report(workspace: str, path: str, agents: list[str], gates: list[str]) -> N
         click.echo(f"Quality gate: {gate}{note}")
     if not gates:
         click.echo("Quality gates: none found; add the commands that check this project")
-    click.echo(
-        "Next: rooda build --dry-run" if agents else "Next: rooda init --demo DIR (a loop without an AI, to look at)"
-    )
+    click.echo("Next: rooda build --dry-run" if agents else "Next: rooda init --demo DIR (try a loop without an AI)")
 
 
 def _show_demo(folder: str, git: str) -> None:
@@ -85,7 +83,7 @@ def _show_demo(folder: str, git: str) -> None:
 
     from rooda.demo.project import MADE
 
-    click.echo(f"Made a small Python project in {folder}:")
+    click.echo(f"Created a small Python project in {folder}:")
     for name, _, about in MADE:
         click.echo(f"  {name:<16} {about}")
     click.echo(git)
@@ -99,7 +97,7 @@ _HEAD = """\
 # The settings in force, and where each comes from: rooda config show --origin
 """
 _TAIL = """
-# A procedure of your own: `rooda review` would run it. A phase is a text, a file, builtin:NAME, or an array of them.
+# A procedure of your own: `rooda review` would run it. A phase is a string, a file, builtin:NAME, or an array of them.
 # It may also have the keys of [loop].
 #
 # [procedures.review]
@@ -118,7 +116,7 @@ _LEFT_OUT = ("agent", "ai_cmd", "ai_cmd_alias", "quality_gates", "model", "safet
 
 
 class Findings(NamedTuple):
-    """Agents on this machine, and gates found in the project."""
+    """Agents found on this machine, and gates found in the project."""
 
     agents: list[str]
     gates: list[str]
@@ -142,7 +140,7 @@ def _agent(found: Findings) -> str:
 
 def _gates(found: Findings) -> str:
     if not found.gates:
-        none = "Nothing that checks this project was found."
+        none = "No check of this project was found."
         return f'{_comment("quality_gates")}. {none}\n# quality_gates = ["make test"]\n'
     gates = "".join(f"    {toml_value(gate)},\n" for gate in found.gates)
     return f"{_comment('quality_gates')}. From: {', '.join(found.because)}.\nquality_gates = [\n{gates}]\n"
@@ -159,7 +157,7 @@ def _comment(key: str) -> str:
 
 
 def _others(defaults: dict[str, Any]) -> str:
-    """Return a line for each other setting, as a comment."""
+    """Return a commented line for each remaining setting."""
     lines = [
         (f"# {key} = {toml_value(defaults.get(key, True))}", row) for key, row in LOOP.items() if key not in _LEFT_OUT
     ]

@@ -1,4 +1,4 @@
-"""`rooda logs [NAME]` and `rooda events [NAME]`: the events of runs as lines for people and as JSON lines."""
+"""`rooda logs [NAME]` and `rooda events [NAME]`: print the events of runs as readable lines or as JSON lines."""
 
 import json
 import os
@@ -28,12 +28,12 @@ from rooda.views.lines import LEVELS, lines
 from rooda.views.why import CUT_OFF
 
 
-@click.command(short_help="What the latest run did, iteration by iteration.")
+@click.command(short_help="Show what the latest run did, iteration by iteration.")
 @click.argument("name", required=False, shell_complete=tab_loops)
-@click.option("--json", "as_json", is_flag=True, help="The events as they are on disk.")
-@click.option("--agent", is_flag=True, help="What the agent said and which tools it used.")
+@click.option("--json", "as_json", is_flag=True, help="Print the events as they are on disk.")
+@click.option("--agent", is_flag=True, help="Show what the agent said and which tools it used.")
 @click.option("--iteration", type=click.IntRange(min=1), metavar="N", help="Only this iteration.")
-@click.option("-v", "--verbose", is_flag=True, help="Details too.")
+@click.option("-v", "--verbose", is_flag=True, help="Show details too.")
 @click.option("-f", "--follow", "following", is_flag=True, help="Follow the log until the run ends.")
 @click.pass_context
 def logs(ctx: click.Context, /, name: str | None, following: bool, **how: Any) -> int:
@@ -71,7 +71,10 @@ def _show(folder: str, events: list[Json], as_json: bool, agent: bool, iteration
 
 
 def session_with(workspace: str, folder: str, iteration: int, alone: bool) -> str:
-    """Return the newest session with this iteration; `alone`: consider only this one. UsageProblem if none has it."""
+    """Return the newest session with this iteration; with `alone`, check only the session in `folder`.
+
+    Raises UsageProblem if there is none.
+    """
     name = run_folder.loop_of(os.path.basename(folder))
     newest = history.SessionLog(os.path.join(folder, run_events.NAME)).refresh()
     last = 0
@@ -116,7 +119,7 @@ def _show_agent(records: list[Json]) -> None:
 
 
 def transcript(output: str, path: str) -> Iterator[str]:
-    """Yield a transcript in readable lines, without secrets. Records of a CLI become text and names of tools."""
+    """Yield a transcript as readable lines with secrets masked. JSON records become text and names of tools."""
     hidden, rest = keys(), ""
     for line in _transcript(output, path):
         shown, waiting = secrets.hide_piece(f"{rest}{line}\n", hidden)  # a secret may continue in the next line
@@ -146,12 +149,12 @@ def recorded(folder: str) -> list[Json]:
     return list(history.records(os.path.join(folder, run_events.NAME)))
 
 
-@click.command(short_help="The events of the latest run as JSON lines; -f follows.")
+@click.command(short_help="Print the events of the latest run as JSON lines; -f follows.")
 @click.argument("name", required=False, shell_complete=tab_loops)
 @click.option("-f", "--follow", "following", is_flag=True, help="Follow the log until the run ends.")
 @click.option("--iteration", type=click.IntRange(min=1), metavar="N", help="Only this iteration.")
-@click.option("--since", metavar="WHEN", help="Of all runs, from then on: 2026-03-01, 2026-03-01T12:00 (UTC), 7d, 12h.")
-@click.option("--schema", is_flag=True, help="The JSON schema of an event.")
+@click.option("--since", metavar="WHEN", help="Of all runs, since WHEN: 2026-03-01, 2026-03-01T12:00 (UTC), 7d, 12h.")
+@click.option("--schema", is_flag=True, help="Print the JSON schema of an event.")
 @click.pass_context
 def events(ctx: click.Context, /, name: str | None, since: str | None, schema: bool, **how: Any) -> int:
     """Print the events of the latest run, or of NAME's latest run. docs/events.md describes each event."""
@@ -182,7 +185,7 @@ def _recorded_if_readable(folder: str) -> list[Json]:
 
 
 def follow(folder: str, least: int, agent: bool, alive: Callable[[], bool]) -> None:
-    """Print lines and agent output of a run until it has ended or its process is gone."""
+    """Print a run's lines, and with `agent` the agent's output, until the run ends or its process is gone."""
     tail = Tail(lambda text: click.echo(text, nl=False)) if agent else None
     if tail:
         tail.hidden = keys()
@@ -194,7 +197,7 @@ def follow(folder: str, least: int, agent: bool, alive: Callable[[], bool]) -> N
 
 
 def say_cut_off(folder: str) -> None:
-    """Say that the log of a run has no end, and how to resume the run."""
+    """Print that a run was cut off, and how to resume it."""
     name = run_folder.loop_of(os.path.basename(folder))
     click.echo(f"The run was cut off: {CUT_OFF}. Resume with: rooda resume {name}", err=True)
 
@@ -210,7 +213,7 @@ def show(record: Json, least: int) -> None:
 
 
 def records(folder: str, alive: Callable[[], bool], between_looks: Callable[[], None] | None = None) -> Iterator[Json]:
-    """Yield present and future events of a run; finally say that it was cut off if its log has no end."""
+    """Yield a run's recorded and future events. If its log then has no end, print that the run was cut off."""
     last: Json = {}
     for last in following(os.path.join(folder, NAME), alive, between_looks):
         yield last

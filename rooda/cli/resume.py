@@ -33,7 +33,7 @@ def _resume(ctx: click.Context, /, name: str | None, everything: bool, wait: boo
 
 
 def _require_its_own(ctx: click.Context, loop: Loop) -> None:
-    """UsageProblem for an option that loops of this kind do not have, instead of ignoring it."""
+    """Raise UsageProblem if an option was given that loops of this kind don't have."""
     if loop.kind == registry.OODA:
         return
     own = registry.kind(loop.kind).resume_options()
@@ -53,7 +53,7 @@ def _everything(ctx: click.Context, here: Where, name: str | None, everything: b
     given = [key for key in ctx.params if _is_typed(ctx, key)]
     if name is not None or {*given} - {"everything", "wait", "directory", "config"}:
         raise UsageProblem(
-            "--all takes no NAME and no options of a run: each run is resumed with the options of its start."
+            "--all takes no NAME and no options of a run: each run keeps the options that it was started with."
         )
     if wait:
         from rooda.cli.service import supervised
@@ -64,7 +64,10 @@ def _everything(ctx: click.Context, here: Where, name: str | None, everything: b
 
 
 def _named(here: Where, name: str) -> Loop:
-    """Return the loop with this name that can be resumed; else one whose own resume reports the error."""
+    """Return the resumable loop with this name; if there is none, a loop whose `resume` reports the reason.
+
+    Raises Undecided if several loops have the name, and UsageProblem if it is unknown.
+    """
     found = [loop for loop in registry.resumable(here.workspace) if loop.name == name]
     if found:
         return _one(found)
@@ -79,7 +82,7 @@ def _named(here: Where, name: str) -> Loop:
 
 
 def _only_candidate(here: Where) -> Loop:
-    """Return the only loop that can be resumed; Undecided if there are several."""
+    """Return the only loop that can be resumed. Raises Undecided if there are several, UsageProblem if none."""
     found = [*registry.resumable(here.workspace)] or _damaged(here)
     if not found:
         otherwise = "Start with `rooda build`, or see `rooda list`."
@@ -89,8 +92,7 @@ def _only_candidate(here: Where) -> Loop:
 
 
 def _damaged(here: Where) -> list[Loop]:
-    """Return loops with damaged files. They can't be resumed; their own resume reports why."""
-
+    """Return this workspace's loops whose state files are damaged. Resuming one reports the damage."""
     return [Loop(kind, name) for kind in registry.kinds_in(here.workspace) for name in damaged(here.workspace, kind)]
 
 
@@ -115,8 +117,8 @@ resume = click.Command(
     callback=_resume,
     params=[
         click.Argument(["name"], required=False, shell_complete=common.tab_resumable),
-        click.Option(["--all", "everything"], is_flag=True, help="Every run that was cut off, in all workspaces."),
-        click.Option(["--wait"], is_flag=True, help="With --all: wait until they have ended; a signal ends them."),
+        click.Option(["--all", "everything"], is_flag=True, help="Resume every cut-off run, in all workspaces."),
+        click.Option(["--wait"], is_flag=True, help="With --all: wait for the runs to end; a signal ends them."),
         *options.for_resume(),
     ],
     help="Resume a run that was interrupted or aborted, or that crashed. Options given here override the saved ones.",
@@ -124,7 +126,7 @@ resume = click.Command(
 
 
 # `rooda resume --all`: resume every run that was cut off, in all workspaces, in the background
-PATIENCE = 120.0  # seconds until a run must have begun
+PATIENCE = 120.0  # seconds for a run to begin
 
 
 class CutOff(NamedTuple):
@@ -183,7 +185,7 @@ def _of(workspace: str) -> Iterator[CutOff]:
             names = [*registry.kind(kind).resumable(workspace), *damaged(workspace, kind)]
             paths = registry.kind(kind).locks(workspace)
         except (RoodaError, OSError) as problem:
-            click.echo(f"{workspace}: {kind} loops can't be looked at: {problem}", err=True)
+            click.echo(f"{workspace}: {kind} loops can't be read: {problem}", err=True)
             continue
         for name in names:
             sessions = history.sessions(workspace, name, kind)
@@ -194,13 +196,13 @@ def _of(workspace: str) -> Iterator[CutOff]:
 
 
 def damaged(workspace: str, kind: str) -> list[str]:
-    """Return loops with damaged files. They can't be resumed; their own resume reports why."""
+    """Return the names of this kind's loops whose state files are damaged. Resuming one reports the damage."""
     of_kind = registry.kind(kind)
     return [of_kind.name_of(each) for each in of_kind.facts(workspace, None) if each.get("status") == "damaged"]
 
 
 def _is_cut_off(session: history.SessionLog) -> bool:
-    """True if the run was cut off. A run inside another run does not count: the other run starts it again."""
+    """True if the run was cut off. A run inside another run doesn't count, because the outer run restarts it."""
     if not session.first or folder.origin_of(session.folder).get("inside"):
         return False
     return cut_off(session.ended, session.question_open, folder.order_of(session.folder).get("order", ""))
@@ -220,7 +222,7 @@ def _resume_in_background(each: CutOff, haste: StopRequest) -> int:
     said = files.to_text(done.err).strip().splitlines() or [f"exit {done.code}"]
     why = next((line for line in said if line.startswith((ERROR, WARNING))), said[0])
     if done.code == UNDECIDED and lock.is_held(registry.kind(each.loop.kind).lock_of(each.workspace, each.loop.name)):
-        click.echo(f"Runs already: {who}")
+        click.echo(f"Already running: {who}")
         return UNDECIDED
     click.echo(f"Not resumed: {who}: {why}", err=True)
     return FAILED

@@ -21,13 +21,13 @@ from rooda.run import workspaces
 from rooda.settings.layers import FILE
 from rooda.settings.where import Where
 
-# `rooda resume --all --wait`: the service's main process, which runs as long as its loops and ends them
-POLL = 60.0  # seconds; where rooda adopts orphans, the end of a loop wakes it at once
+# `rooda resume --all --wait`: the service's main process, which runs as long as its loops and can end them
+POLL = 60.0  # seconds; if rooda adopts orphans, the end of a loop wakes it at once
 POLL_OFTEN = 2.0
 
 
 def supervised(here: Where) -> int:
-    """Resume all loops and wait until the last has ended. Pass a signal on to each, so that they save their states."""
+    """Resume all loops and wait until the last one ends. Forward signals to all, so that they save their state."""
     manager, passed_on = notifier(), 0
     pause = POLL if linux.adopt_orphans() else POLL_OFTEN
     with Signals() as heard:
@@ -62,16 +62,16 @@ PATIENCE = 90  # seconds for loops to end their agents and save their states
 
 
 class Facts(NamedTuple):
-    """Contents of the service file."""
+    """Values that go into the service file."""
 
     command: Sequence[str]
-    variables: Mapping[str, str]  # of the user who installs it: PATH, and the places of rooda's files
+    variables: Mapping[str, str]  # from the installing user's environment: PATH, and the locations of rooda's files
     environment: str  # a file in which the user may set secrets
     log: str  # file for the output under launchd
 
 
 def unit(facts: Facts, hashed: Callable[[bytes], str]) -> str:
-    """Return the systemd unit. Only the main process gets SIGTERM; it passes it on to loops, they to their agents."""
+    """Return the systemd unit. Only the main process gets SIGTERM; it signals the loops, which signal their agents."""
     rest = f"""[Unit]
 Description=rooda: resume loops that were cut off
 
@@ -120,7 +120,7 @@ def plist(facts: Facts, hashed: Callable[[bytes], str]) -> str:
 
 
 def untouched(text: str, hashed: Callable[[bytes], str]) -> bool:
-    """True if the file is as `rooda service install` wrote it, also in an older version."""
+    """True if the file is unchanged since some version of `rooda service install` wrote it."""
     head, mark, tail = text.partition(MARK)
     said, _, rest = tail.partition("\n")
     return bool(mark) and head.count("\n") <= 1 and said.removesuffix(" -->") == hashed(rest.encode())
@@ -135,7 +135,7 @@ def _entry(variable: tuple[str, str]) -> str:
 
 
 def _quoted(word: str, command: bool = True) -> str:
-    """Quote a word; `$` is escaped in commands, where it would begin a variable."""
+    """Quote a word for a systemd unit; in commands, also escape `$`, which would begin a variable."""
     text = _escaped(word).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{text.replace("$", "$$") if command else text}"'
 
@@ -153,7 +153,7 @@ PLACES = (
     *("ROODA_CONFIG_HOME", "ROODA_STATE_HOME", "ROODA_CACHE_HOME", signing.VARIABLE),
     *("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"),
 )
-_force = click.option("--force", is_flag=True, help="Also if the file was edited.")
+_force = click.option("--force", is_flag=True, help="Do it even if the file was edited.")
 
 
 @click.group(context_settings=DASH_H, short_help="Resume loops after a reboot: install, uninstall, status.")
@@ -173,13 +173,13 @@ class Manager(NamedTuple):
     disable: tuple[tuple[str, ...], ...]
     ask: tuple[tuple[str, ...], ...]  # commands that print the state of the service
     hint: str
-    dropped: tuple[str, ...] = ()  # folders of PATH that the service does not search
+    dropped: tuple[str, ...] = ()  # PATH folders that the service doesn't search
 
 
-@service.command(short_help="Write the file and enable it.")
+@service.command(short_help="Write the service file and enable the service.")
 @_force
 def install(force: bool) -> int:
-    """Write the service's file and enable it. Does nothing if it is installed; keeps a file that was edited."""
+    """Write the service file and enable the service. Does nothing if it is installed; keeps an edited file."""
     manager = _manager()
     before = _read(manager.path)
     if before == manager.text:
@@ -190,12 +190,12 @@ def install(force: bool) -> int:
         click.echo(f"Wrote {manager.path}")
     if manager.dropped:
         click.echo(f"Not in its PATH: {', '.join(map(repr, manager.dropped))} (relative, or inside a workspace)")
-    _carry_out(manager.enable, "Enabled: it runs `rooda resume --all` from the next start on.", "To enable it, type:")
+    _carry_out(manager.enable, "Enabled: it runs `rooda resume --all` from the next start on.", "To enable it, run:")
     click.echo(manager.hint)
     return OK
 
 
-@service.command(short_help="Disable it and remove the file.")
+@service.command(short_help="Disable the service and remove its file.")
 @_force
 def uninstall(force: bool) -> int:
     """Disable the service and remove the file that `install` wrote. Running loops continue."""
@@ -205,16 +205,16 @@ def uninstall(force: bool) -> int:
         click.echo(f"Not installed: there is no {manager.path}")
         return OK
     _may_replace(manager.path, before, force)
-    _carry_out(manager.disable[:1], "Disabled.", "To disable it, type:")
+    _carry_out(manager.disable[:1], "Disabled.", "To disable it, run:")
     files.remove(manager.path)
     click.echo(f"Removed {manager.path}")
     _carry_out(manager.disable[1:], "", "")
     return OK
 
 
-@service.command(short_help="Is it installed, enabled, running?")
+@service.command(short_help="Show whether the service is installed, enabled and running.")
 def status() -> int:
-    """Print whether the file is as `install` wrote it, and what the service manager reports."""
+    """Print whether the file is unchanged since `install`, and what the service manager reports."""
     manager = _manager()
     before = _read(manager.path)
     if before is None:
@@ -233,7 +233,7 @@ def status() -> int:
 
 
 def environment_file() -> str:
-    """Return the path of the file in which the user may set keys for the service."""
+    """Return the path of the file in which the user may set API keys for the service."""
     config = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
     return os.path.abspath(
         os.path.join(os.environ.get("ROODA_CONFIG_HOME") or os.path.join(config, "rooda"), "environment")
@@ -267,7 +267,7 @@ def _manager() -> Manager:
 
 
 def safe_path(path: str, workspaces: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """Return PATH without folders that are relative or inside a workspace, where agents write; and those folders."""
+    """Return PATH without relative folders and folders in workspaces, where agents write, and the folders left out."""
     folders = path.split(os.pathsep)
     kept = [each for each in folders if os.path.isabs(each) and not _inside(each, workspaces)]
     dropped = [each for each in folders if each not in kept]
@@ -279,7 +279,7 @@ def _inside(path: str, workspaces: Sequence[str]) -> bool:
 
 
 def _workspaces() -> list[str]:
-    """Return the workspaces of this user, without one that contains the home folder and so the user's own programs."""
+    """Return this user's workspaces, except any that contains the home folder and so the user's own programs."""
     here, home = os.getcwd(), f"{os.path.realpath(_home())}/"
     current = [here] if any(os.path.lexists(os.path.join(here, name)) for name in (".git", ".rooda", FILE)) else []
     found = map(os.path.realpath, [*workspaces.known(), *current])
@@ -287,7 +287,10 @@ def _workspaces() -> list[str]:
 
 
 def _places() -> dict[str, str]:
-    """Return variables that a login's environment may lack. rooda reads relative paths only for settings."""
+    """Return the variables that locate rooda's files, which a login's environment may lack.
+
+    A relative path is made absolute if it is for settings, else left out, because rooda ignores it.
+    """
     places = {name: os.environ.get(name, "") for name in PLACES}
     return {
         name: os.path.abspath(path) for name, path in places.items() if path and ("CONFIG" in name or path[0] == "/")
@@ -303,7 +306,7 @@ def _systemd(path: str, facts: Facts) -> Manager:
         ((*control, "disable", UNIT), (*control, "daemon-reload")),
         ((*control, "is-enabled", UNIT), (*control, "is-active", UNIT)),
         "It starts when you log in. To start it at boot, and keep it after logout: loginctl enable-linger\n"
-        f"Keys that agents need and that are not in a login's environment: {facts.environment} (NAME=value lines)",
+        f"Set keys that agents need but a login's environment lacks in {facts.environment} (NAME=value lines)",
     )
 
 

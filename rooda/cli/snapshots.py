@@ -41,9 +41,9 @@ class Run(NamedTuple):
         return self.snapshots[0]
 
 
-@click.command(short_help="The snapshots of the work tree, iteration by iteration.")
+@click.command(short_help="List the snapshots of the work tree, iteration by iteration.")
 @click.argument("name", required=False, shell_complete=common.tab_loops)
-@click.option("-n", "--limit", type=click.IntRange(min=0), default=20, metavar="N", help="N iterations a run; 0 = all.")
+@click.option("-n", "--limit", type=click.IntRange(min=0), default=20, metavar="N", help="Iterations per run; 0 = all.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
 def snapshots(ctx: click.Context, name: str | None, limit: int, as_json: bool) -> int:
@@ -67,7 +67,7 @@ def snapshots(ctx: click.Context, name: str | None, limit: int, as_json: bool) -
 
 
 def repo_of(workspace: str) -> Repo:
-    """Return the repository around the workspace; UsageProblem if there is none, since snapshots need one."""
+    """Return the repository that contains the workspace. Raises UsageProblem if there is none: snapshots need one."""
     try:
         return find(workspace)
     except GitProblem as problem:
@@ -80,7 +80,7 @@ def runs(repo: Repo, loop: str | None, run: str | None = None) -> list[Snapshot]
 
 
 def tab_runs(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[CompletionItem]":
-    """Complete runs that have snapshots, newest first; only those of the loop, if one is typed."""
+    """Complete runs that have snapshots, newest first; if the command line names a loop, only its runs."""
     loops = [
         word for word in ctx.args if not word.isdecimal()
     ]  # click leaves all words there if an option lacks its value
@@ -89,7 +89,7 @@ def tab_runs(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[C
 
 
 def tab_words(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> "list[CompletionItem]":
-    """Complete names of loops until one is typed."""
+    """Complete names of loops until the command line has one."""
     typed = ctx.params.get("words") or ()
     return common.tab_loops(ctx, parameter, incomplete) if all(map(str.isdecimal, typed)) else []
 
@@ -116,7 +116,7 @@ def require(here: Where, tips: Sequence[Snapshot], loop: str | None, run: str | 
 
 
 def require_known(here: Where, name: str) -> None:
-    """UsageProblem if no loop, procedure or kind of loop has this name."""
+    """Raise UsageProblem if no loop, procedure or kind of loop has this name."""
     if name not in registry.KINDS and (unknown := common.hint(here, name)):
         raise UsageProblem(f"There are no snapshots of '{name}'.", unknown)
 
@@ -139,7 +139,7 @@ def run_with(repo: Repo, tips: Sequence[Snapshot], number: int | None) -> Run:
 
 
 def _since_its_beginning(repo: Repo, tips: Sequence[Snapshot], run: Run) -> Run:
-    """Return the run with the start of its first iteration, which may be in an earlier run that was cut off."""
+    """Return the run with its first iteration's true start, which may be in an earlier run that was cut off."""
     first, oldest = run.turns[0], run.snapshots[-1]
     same = [tip for tip in tips if (tip.kind, tip.loop) == (oldest.kind, oldest.loop) and tip.run < oldest.run]
     for tip in sorted(same, key=lambda tip: tip.run, reverse=True):
@@ -180,7 +180,7 @@ def _lines(repo: Repo, tip: Snapshot, limit: int) -> list[str]:
 
 
 def _changes(repo: Repo, shown: Sequence[Turn]) -> dict[str, str]:
-    """Return git's summary of changes by `BEFORE AFTER` trees, with a single git process."""
+    """Return git's summary of each turn's changes, keyed by "BEFORE AFTER" tree IDs, with a single git process."""
     pairs = [f"{turn.before.tree} {turn.after.tree}\n" for turn in shown if turn.after]
     text = repo.text("diff-tree", "--stdin", "-r", "--shortstat", stdin="".join(pairs).encode()) if pairs else ""
     found: dict[str, str] = {}
@@ -199,14 +199,14 @@ def _did(turn: Turn, did: dict[str, str]) -> str:
     return did.get(f"{turn.before.tree} {turn.after.tree}", "no changes")
 
 
-@click.command(short_help="What an iteration changed in the work tree.")
+@click.command(short_help="Show what an iteration changed in the work tree.")
 @click.argument("words", nargs=-1, metavar="[N] [NAME]", shell_complete=tab_words)
 @click.option("--run", metavar="RUN", shell_complete=tab_runs, help=RUN)
 @click.option("--stat", is_flag=True, help="Only the files and the number of changed lines.")
 @click.option("--name-only", is_flag=True, help="Only the names of the files.")
 @click.pass_context
 def diff(ctx: click.Context, words: tuple[str, ...], run: str | None, stat: bool, name_only: bool) -> int:
-    """Show what iteration N changed, or the last one. One that is running or was cut off has its changes so far."""
+    """Show what iteration N, or else the last one, changed; so far, if it is running or was cut off."""
     number, loop = meant(words)
     repo = repo_of(where(ctx).workspace)
     tips = runs(repo, loop, run)
@@ -221,7 +221,7 @@ def diff(ctx: click.Context, words: tuple[str, ...], run: str | None, stat: bool
 
 
 def _show_diff(repo: Repo, words: Sequence[str]) -> None:
-    """Print a diff, on a terminal in colours unless its files have escape sequences: those could hide lines."""
+    """Print a diff; on a terminal in colour, unless it contains escape sequences, which could hide lines."""
     command = ["diff", "--no-ext-diff", "--no-textconv"]
     plain = repo.run(*command, "--color=never", *words).out
     if is_terminal(sys.stdout) and b"\x1b" not in plain:
@@ -231,7 +231,7 @@ def _show_diff(repo: Repo, words: Sequence[str]) -> None:
 
 
 def _end(repo: Repo, run: Run, turn: Turn) -> tuple[str, str]:
-    """Return the tree after the turn and a remark: its own snapshot, else the next one, else the work tree now."""
+    """Return the tree after a turn, with a remark: its own snapshot, else the next one, else the current work tree."""
     if turn.after:
         return turn.after.tree, ""
     later = [each for each in run.snapshots if each.number > turn.before.number]

@@ -1,4 +1,4 @@
-"""`rooda status [NAME]`: what runs here, how far it is, what waits for a resume."""
+"""`rooda status [NAME]`: show the loops that run here, their progress, and the loops that can be resumed."""
 
 import json
 import os
@@ -23,12 +23,12 @@ from rooda.settings.where import Where, where
 from rooda.views.live import Repaint, is_terminal
 from rooda.views.status_table import Row, table
 
-REFRESH = 1.0  # seconds between two pictures of --watch
+REFRESH = 1.0  # seconds between refreshes of --watch
 FEW = 3  # more loops than this are shown as a table on a terminal
 NOTHING = "Nothing is running here, and nothing can be resumed."
 
 
-@click.command(short_help="What is running here, how far it is, what can be resumed.")
+@click.command(short_help="Show what is running here, its progress, and what can be resumed.")
 @click.argument("name", required=False, shell_complete=tab_loops)
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs; with --watch one line per refresh.")
 @click.option("--watch", is_flag=True, help="Refresh every second, until Ctrl+C.")
@@ -58,7 +58,7 @@ def status(ctx: click.Context, name: str | None, as_json: bool, watch: bool, eve
 
 
 class Query(NamedTuple):
-    """The loops that are asked for, and how they are shown."""
+    """The loops to show, and how to show them."""
 
     here: Where
     name: str | None
@@ -71,7 +71,7 @@ class Query(NamedTuple):
 
     @property
     def workspaces(self) -> list[str]:
-        """The current workspace first."""
+        """The workspaces to show, the current one first."""
         others: list[str] = []
         if self.everywhere:
             from rooda.run import workspaces
@@ -91,7 +91,7 @@ def _find(query: Query, overview: Overview) -> list[Found]:
 
 
 def _pictures(query: Query, overview: Overview, found: list[Found], as_json: bool) -> Iterator[list[str]]:
-    """Yield the lines of what was found, and then those of each refresh."""
+    """Yield the lines that show `found`, and then those of each refresh."""
     while True:
         yield [json.dumps(_rows(query, found))] if as_json else _lines(query, found)
         found = _find(query, overview)
@@ -119,7 +119,7 @@ def _lines_of(row: Row, facts: Json) -> list[str]:
 
 
 def _watch(pictures: Iterator[list[str]], as_json: bool) -> int:
-    """Show a picture each second: on a terminal in the place of the last one, else below it."""
+    """Print each refresh: on a terminal in place of the last one, else below it. Returns the exit code."""
     from rooda.processes.signals import Signals
 
     with Signals() as signals:

@@ -12,7 +12,7 @@ from rooda.run.vocabulary import ENCODINGS
 
 
 class Counted(NamedTuple):
-    """The count of a file."""
+    """The number of tokens in a file."""
 
     file: str
     tokens: int
@@ -29,8 +29,8 @@ class Problem(NamedTuple):
 @click.command(short_help="Count the tokens of files.")
 @click.argument("names", metavar="FILE...", nargs=-1, required=True)
 @click.option("--encoding", type=click.Choice(list(ENCODINGS)), default="o200k_base", show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of lines.")
-@click.option("-v", "--verbose", is_flag=True, help="Say on stderr how it is counted.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of lines.")
+@click.option("-v", "--verbose", is_flag=True, help="Print the encoding on stderr.")
 def tokens(names: tuple[str, ...], encoding: str, as_json: bool, verbose: bool) -> int:
     """Count the tokens of each FILE; "-" is the standard input.
 

@@ -1,4 +1,4 @@
-"""`rooda trust`: say that what a workspace's files would start may run, and see or take back what was said."""
+"""`rooda trust`: trust what a workspace's files would start, or show or revoke that trust."""
 
 import os
 
@@ -15,12 +15,12 @@ from rooda.settings.where import Where, where
 
 
 @click.command(context_settings=DASH_H, short_help="Trust what the settings of a workspace would start.")
-@click.option("--show", is_flag=True, help="Show what its files would start, and what is trusted; change nothing.")
+@click.option("--show", is_flag=True, help="Show what its files would start and what is trusted; change nothing.")
 @click.option(
-    "--hash", "as_hash", is_flag=True, help=f"Print the value of {trust_question.VARIABLE} that accepts exactly this."
+    "--hash", "as_hash", is_flag=True, help=f"Print the value of {trust_question.VARIABLE} that trusts exactly this."
 )
-@click.option("--revoke", is_flag=True, help="Take the trust back: everything here is asked for again.")
-@click.option("--state", is_flag=True, help="Show and sign what loops saved here, so that a resume believes it.")
+@click.option("--revoke", is_flag=True, help="Revoke the trust: rooda asks again for everything here.")
+@click.option("--state", is_flag=True, help="Show and sign what loops saved here, so that a resume accepts it.")
 @click.option("--list", "as_list", is_flag=True, help="List the folders that you trust or have revoked.")
 @click.pass_context
 def trust(ctx: click.Context, show: bool, as_hash: bool, revoke: bool, state: bool, as_list: bool) -> int:
@@ -47,7 +47,8 @@ def trust(ctx: click.Context, show: bool, as_hash: bool, revoke: bool, state: bo
 
 def _refuse_inside_a_loop() -> None:
     if "ROODA_RUN" in os.environ:
-        raise Undecided("A loop runs here, and trust is the user's to give.", "Type it in a terminal of your own.")
+        what = "Trust can't be changed from inside a loop: only the user may grant it."
+        raise Undecided(what, "Run this command in your own terminal.")
 
 
 def _seen(place: Where) -> Seen:
@@ -77,8 +78,8 @@ def _show(seen: Seen) -> int:
 def _revoke(seen: Seen) -> int:
     record = Record(seen.top)
     if problem := record.settle(seen, {}, revoked=True):
-        raise UsageProblem(f"The trust can't be taken back: {problem}.")
-    click.echo(f"Revoked: rooda asks before anything of {escape_line(seen.top)} runs.")
+        raise UsageProblem(f"Can't revoke trust: {problem}.")
+    click.echo(f"Revoked: rooda asks before it starts anything from {escape_line(seen.top)}.")
     return OK
 
 
@@ -89,15 +90,15 @@ def _trust(seen: Seen) -> int:
         click.echo(f"  {trust_question.fact_line(fact)}")
     versions = settings_trust.judge(seen, record).versions
     if problem := record.settle(seen, versions):
-        raise UsageProblem(f"The trust can't be noted: {problem}.")
+        raise UsageProblem(f"Can't record trust: {problem}.")
     record.forget_doubts()
     what = "It may run" if shown else "There is nothing to trust"
-    click.echo(f"{what} in {escape_line(seen.top)}. Take it back: rooda trust --revoke")
+    click.echo(f"{what} in {escape_line(seen.top)}. Revoke this with: rooda trust --revoke")
     return OK
 
 
 def sign_state(here: Where) -> int:
-    """Show and sign the saved words that this user has not signed."""
+    """Show and sign what loops saved here and this user has not signed."""
     if problem := signing.problem():
         if not signing.has_key():
             raise RoodaError(problem)

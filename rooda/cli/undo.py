@@ -37,15 +37,15 @@ class Target(NamedTuple):
     """The snapshot to restore, and its description."""
 
     snapshot: Snapshot
-    undo_position: int  # the iteration that will be the next one
+    undo_position: int  # the iteration that the next undo counts back from
     what: str
 
 
-@click.command(short_help="Put the work tree back to before an iteration.")
+@click.command(short_help="Restore the work tree from before an iteration.")
 @click.argument("words", nargs=-1, metavar="[N] [NAME]", shell_complete=shared.tab_words)
 @click.option("--run", metavar="RUN", shell_complete=shared.tab_runs, help=shared.RUN)
 @click.option("--redo", is_flag=True, help="Revert the last undo.")
-@click.option("--dry-run", is_flag=True, help="Print what would be done, and do nothing.")
+@click.option("--dry-run", is_flag=True, help="Print what would change, and change nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Don't ask for confirmation.")
 @click.pass_context
 def undo(ctx: click.Context, words: tuple[str, ...], run: str | None, redo: bool, dry_run: bool, yes: bool) -> int:
@@ -85,8 +85,8 @@ def _undo(repo: Repo, run: shared.Run, number: int | None, redo: bool, options: 
     for line in _shown(plan):
         click.echo(line)
     for what, trouble in (
-        ("the present can be saved", seen.trouble),
-        ("it is in that snapshot", target.snapshot.trouble),
+        ("the current work tree can be saved", seen.trouble),
+        ("the earlier work tree is in its snapshot", target.snapshot.trouble),
     ):
         if trouble:
             click.echo(f"WARNING: not all of {what}: {trouble}", err=True)
@@ -94,7 +94,7 @@ def _undo(repo: Repo, run: shared.Run, number: int | None, redo: bool, options: 
         click.echo(f"WARNING: {text}", err=True)
     _say_head(repo, target.snapshot)
     if not plan.changes:
-        click.echo(f"Nothing to do: the files are as they were {target.what} already.")
+        click.echo(f"Nothing to do: the files are already as they were {target.what}.")
         return _code(plan)
     if options.dry_run:
         click.echo("Nothing was done: --dry-run.")
@@ -102,13 +102,13 @@ def _undo(repo: Repo, run: shared.Run, number: int | None, redo: bool, options: 
     _confirm(target, options)
     saved, _ = taker.save(seen, target.undo_position, UNDO)
     restore.apply(repo, taker.index, plan)
-    click.echo(f"The work tree is as it was {target.what}. What it was until now is saved as {saved.ref}")
+    click.echo(f"Restored the work tree as it was {target.what}. The replaced state is saved as {saved.ref}")
     click.echo(f"Revert this with: rooda undo --redo{_naming(repo, tip)}")
     return _code(plan)
 
 
 def _naming(repo: Repo, tip: Snapshot) -> str:
-    """Return the words that select this run on the command line: none, its loop, or the run."""
+    """Return the shortest arguments that select this run: none, the name of its loop, or `--run`."""
     for words, loop in (("", None), (f" {tip.loop}", tip.loop)):
         if shared.run_with(repo, shared.runs(repo, loop), None).tip.run == tip.run:
             return words
@@ -133,7 +133,7 @@ def _redone(run: shared.Run) -> Target:
 
 
 def _is_kept(workspace: str, tip: Snapshot) -> Callable[[str], bool]:
-    """Return a test for paths that belong to other loops."""
+    """Return a predicate: True for files of other loops' state, which an undo of this run must not change."""
     own = registry.kind(tip.kind).work_paths(workspace, tip.loop)
     return lambda path: belongs_to_another_loop(path, tip, own)
 
@@ -149,7 +149,7 @@ def _code(plan: Plan) -> int:
 
 
 def _say_head(repo: Repo, target: Snapshot) -> None:
-    """Print how HEAD has moved since then: an undo doesn't change commits."""
+    """Print how HEAD has moved since the snapshot, because an undo doesn't change commits."""
     head, branch = read_head(repo)
     if not target.head or head == target.head:
         return
@@ -164,11 +164,11 @@ def _say_head(repo: Repo, target: Snapshot) -> None:
 
 
 def _require_branch(repo: Repo, target: Snapshot) -> None:
-    """Undecided if the loop keeps its state on a branch that is not checked out."""
+    """Raise Undecided if the loop keeps its state on a branch that is not checked out."""
     branch = read_head(repo).branch
     if registry.KINDS[target.kind].on_branch and target.branch != branch:
         what = f"{target.loop} works on {target.branch}, but {branch or 'no branch'} is checked out"
-        raise Undecided(f"{what}; nothing was changed.", f"Go there first: git checkout {target.branch}")
+        raise Undecided(f"{what}; nothing was changed.", f"Check it out first: git checkout {target.branch}")
 
 
 def _confirm(target: Target, options: _Options) -> None:
@@ -178,7 +178,7 @@ def _confirm(target: Target, options: _Options) -> None:
         raise Undecided(
             "Nothing was changed: rooda can't ask for confirmation without a terminal.", "Confirm with: --yes"
         )
-    answer = questions.typed_answer(f"Put the work tree back to how it was {target.what}? [y/N] ")
+    answer = questions.typed_answer(f"Restore the work tree as it was {target.what}? [y/N] ")
     if (answer or "").strip().lower() not in ("y", "yes"):
         raise Undecided("Nothing was changed.")
 
@@ -191,7 +191,7 @@ def _refuse_beside_a_loop(workspace: str) -> None:
 
 
 def _held(workspace: str, tip: Snapshot) -> Lock:
-    """Take the loop's lock, so that it can't start during the undo, and end processes that an earlier run left."""
+    """Take the loop's lock, so that the loop can't start during the undo, and end processes left by an earlier run."""
     path = registry.kind(tip.kind).lock_of(workspace, tip.loop)
     held = launch.take_lock(path, f"the loop '{tip.loop}'", tip.loop, Screen(ScreenOptions()))
     if held is None:
@@ -201,7 +201,7 @@ def _held(workspace: str, tip: Snapshot) -> Lock:
 
 @click.command(short_help="Remove snapshots of old runs, and worktrees whose work is merged.")
 @click.argument("name", required=False, shell_complete=tab_loops)
-@click.option("--keep", type=click.IntRange(min=0), default=world.KEEP, metavar="K", help="Number of runs to keep; 20.")
+@click.option("--keep", type=click.IntRange(min=0), default=world.KEEP, metavar="K", help="Keep the last K runs; 20.")
 @click.option("--dry-run", is_flag=True, help="Print what would be removed, and remove nothing.")
 @click.pass_context
 def prune(ctx: click.Context, name: str | None, keep: int, dry_run: bool) -> int:

@@ -1,4 +1,4 @@
-"""`rooda usage [NAME]`: tokens, time and cost of the agents in this workspace."""
+"""`rooda usage [NAME]`: sum up the tokens, time and cost of the agents in this workspace."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -27,16 +27,16 @@ _BY: dict[str, Callable[[Used], str]] = {
 }
 
 
-@click.command(short_help="Tokens, time and money, by loop, run, iteration, agent or day.")
+@click.command(short_help="Sum up tokens, time and cost per loop, run, iteration, agent or day.")
 @click.argument("name", required=False, shell_complete=tab_loops)
-@click.option("--since", metavar="WHEN", help="Only calls from then on: 2026-03-01, 2026-03-01T12:00 (UTC), 7d, 12h.")
-@click.option("--by", type=click.Choice([*_BY]), default="loop", help="What each row sums up.", show_default=True)
+@click.option("--since", metavar="WHEN", help="Only calls since WHEN: 2026-03-01, 2026-03-01T12:00 (UTC), 7d, 12h.")
+@click.option("--by", type=click.Choice([*_BY]), default="loop", help="Group the calls by this.", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
 def usage(ctx: click.Context, name: str | None, since: str | None, by: str, as_json: bool) -> int:
     """Sum up what the agents of this workspace used, including failed and killed calls. Days are UTC.
 
-    Cost is what the CLI reported, else tokens times the price of [prices], else unknown, which is not 0.
+    Cost is what the CLI reported, else tokens times the price in [prices], else unknown, which doesn't mean 0.
     """
     start = start_of(since) if since else ""
     here = where(ctx)
@@ -56,11 +56,11 @@ def usage(ctx: click.Context, name: str | None, since: str | None, by: str, as_j
 
 
 def start_of(text: str) -> str:
-    """Return the time of --since in the form of the event log; UsageProblem if it is invalid."""
+    """Convert the value of --since to the event log's time format. Raises UsageProblem if it is invalid."""
     found = clock.parse_time(text)
     if found is None:
         raise UsageProblem(
-            f"--since {text!r} is not a time.", "A day (2026-03-01), a time (2026-03-01T12:00, UTC) or 7d."
+            f"--since {text!r} is not a time.", "Use a day (2026-03-01), a time (2026-03-01T12:00, UTC) or an age (7d)."
         )
     return clock.rfc3339(found)
 
@@ -105,7 +105,7 @@ def _cells(row: Json) -> tuple[str, ...]:
 
 
 def _known_by(row: Json) -> str:
-    """Return the sources of the cost, and the number of calls whose cost is unknown."""
+    """Format the sources of the cost and the number of calls whose cost is unknown."""
     sources, unknown = row["cost_by_source"], row["calls_of_unknown_cost"]
     parts = [f"{source} {dollars(cost)}" if len(sources) > 1 else source for source, cost in sources.items()]
     return ", ".join([*parts, *([f"{unknown} {'call' if unknown == 1 else 'calls'} unknown"] if unknown else [])])

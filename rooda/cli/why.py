@@ -1,4 +1,4 @@
-"""`rooda why [NAME]`: the rule and the evidence behind each decision of a run."""
+"""`rooda why [NAME]`: show the rule and the evidence behind each decision of a run."""
 
 import os
 from collections.abc import Iterator
@@ -18,18 +18,18 @@ from rooda.run.events import NAME
 from rooda.settings.where import where
 from rooda.views.why import Reason, reasons
 
-SHOWN = 200  # characters of a line of evidence
-LARGEST = 268_435_456  # bytes of a file that are read, from its end
-LONGEST = 1_048_576  # bytes of a line that are read
+SHOWN = 200  # characters shown of a line of evidence
+LARGEST = 268_435_456  # bytes read from the end of a file
+LONGEST = 1_048_576  # bytes read of a line
 
 
-@click.command(short_help="Why a run continued, failed, paused or stopped, with the evidence.")
+@click.command(short_help="Show why a run continued, failed, paused or stopped.")
 @click.argument("name", required=False, shell_complete=tab_loops)
 @click.option("--iteration", type=click.IntRange(min=1), metavar="N", help="Only this iteration.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
 def why(ctx: click.Context, name: str | None, iteration: int | None, as_json: bool) -> int:
-    """Explain each decision of the latest run, or of NAME's latest run: the rule, and the line of evidence."""
+    """Explain each decision of the latest run, or of NAME's latest run: the rule and the line of evidence."""
     workspace = where(ctx).workspace
     folder = run_folder.latest(workspace, name)
     if folder is None:
@@ -54,7 +54,7 @@ def why(ctx: click.Context, name: str | None, iteration: int | None, as_json: bo
 
 
 class _Log:
-    """The event log of a run, with its lines as they are on disk."""
+    """The event log of a run, with its raw lines."""
 
     def __init__(self, folder: str) -> None:
         self.path = os.path.join(folder, NAME)
@@ -69,7 +69,7 @@ class _Log:
 
 
 def _shown(reason: Reason, log: _Log, workspace: str, hidden: tuple[str, ...]) -> Json:
-    """Return the reason with a line of its evidence, else with the event itself."""
+    """Return a reason as JSON, with the line of evidence that proves it, or else with the line of its event."""
     facts = reason._asdict()
     at, path = facts.pop("at"), _path(reason.evidence, os.path.dirname(log.path), workspace)
     number, line = _line(workspace, path, reason.words) if path else (0, b"")
@@ -89,7 +89,7 @@ def _rows(row: Json) -> list[str]:
 
 
 def _path(evidence: str, folder: str, workspace: str) -> str:
-    """The path of a file that is evidence: in the run's folder, else in the workspace; "" for any other."""
+    """Return the path of an evidence file in the run's folder or else in the workspace; "" for any other path."""
     if not evidence or "\0" in evidence:
         return ""
     own, path = run_folder.transcript_in(folder, evidence), os.path.join(workspace, evidence)
@@ -99,7 +99,7 @@ def _path(evidence: str, folder: str, workspace: str) -> str:
 
 
 def _line(workspace: str, path: str, words: str) -> tuple[int, bytes]:
-    """Return number and text of the first line with the words, else of the last line with text; 0 if there is none."""
+    """Return the number and bytes of the first line with the words, else of the last nonblank line; 0 if none."""
     first, last = words.partition("\n")[0][:80], (0, b"")
     wanted = [text.encode("utf-8", "surrogatepass") for text in (first, secrets.in_json(first)) if text]
     try:

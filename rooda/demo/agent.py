@@ -1,7 +1,7 @@
 """A scripted agent for demos: no model, no network, no cost. Each call takes one visible step and ends.
 
 It is a separate program (`python -m rooda.demo.agent`) and, like any agent, changes files itself. It writes only the
-project below: in the folder made by `rooda init --demo`, else in its own `rooda-demo/`.
+project below: in the folder created by `rooda init --demo`, else in its own `rooda-demo/`.
 """
 
 import os
@@ -45,15 +45,15 @@ FAULTS = (
 PROGRAM = f'''{MARK}
 
 def slug(title: str) -> str:
-    """The title as part of a web address: lower case, words joined by hyphens."""
+    """Return the title as part of a URL: lower case, words joined by hyphens."""
 {FAULTS[0].wrong}
 
 def count_words(text: str) -> int:
-    """How many words the text has, however much white space is between them."""
+    """Return the number of words, however much white space separates them."""
 {FAULTS[1].wrong}
 
 def shorten(text: str, width: int) -> str:
-    """The text, cut so that it is at most `width` long and ends in three dots if something was cut."""
+    """Return the text, cut to at most `width` characters, with three dots at the end if something was cut."""
 {FAULTS[2].wrong}'''
 
 TESTS = """import unittest
@@ -100,16 +100,16 @@ def write(path: str, text: str) -> None:
 
 
 def project() -> str:
-    """The demo project's folder, relative to the current one."""
+    """Return the demo project's folder, relative to the current directory."""
     return "" if read("textkit.py").startswith(MARK) else FOLDER
 
 
 def begin(folder: str) -> None:
-    """Make the demo project, as the first step where there is none."""
+    """Create the demo project, which is the first step in a folder without one."""
     os.makedirs(folder, exist_ok=True)
     write(os.path.join(folder, "textkit.py"), PROGRAM)
     write(os.path.join(folder, "test_textkit.py"), TESTS)
-    say(f"This folder is none of my demo projects, so I work in {folder}/ and leave everything else alone.")
+    say(f"This folder isn't one of my demo projects, so I work in {folder}/ and leave everything else alone.")
     say(f"Made {folder}/textkit.py and {folder}/test_textkit.py: three functions, three mistakes, three failing tests.")
 
 
@@ -123,7 +123,7 @@ def fix(path: str, program: str, fault: Fault) -> str:
 
 
 def step() -> None:
-    """Look at the workspace and do the next step."""
+    """Do the step that the workspace needs next."""
     folder = project()
     path = os.path.join(folder, "textkit.py")
     program = read(path)
@@ -140,7 +140,7 @@ def step() -> None:
         say("All three functions are right." if left else "Nothing to do: all three functions are right.")
         promise("SUCCESS")
     else:
-        say(f"{path} is not as I left it. I am only a script and know nothing to do here.")
+        say(f"{path} is not as I left it. I am only a script and don't know what to do here.")
         promise("FAILURE")
 
 
@@ -154,7 +154,7 @@ def _put(path: str, text: str) -> None:
 
 
 def answered(prompt: bytes) -> bool:
-    """Answer the calls of reflex and goal loops, which expect an answer and nothing else. False for other calls."""
+    """Print the answer to a call of a reflex or goal loop, which expects nothing else. False for other calls."""
     loop, kind, words = os.environ.get("ROODA_LOOP"), os.environ.get("ROODA_CALL", ""), _text(prompt)
     text = None
     if loop == "reflex":
@@ -184,7 +184,7 @@ def main() -> int:
     try:
         step()
     except OSError as problem:
-        say(f"Could not go on: {problem}")
+        say(f"Could not continue: {problem}")
         return 1
     return 0
 

@@ -1,6 +1,6 @@
 """Scripted sensors, controllers and an actuator for the flow demo: no model, no network, no cost.
 
-It is a separate program (`python -m rooda.demo.flow`) and, like any agent, changes files itself. It knows only the
+It is a separate program (`python -m rooda.demo.flow`) and, like any agent, changes files itself. It works only on the
 project of `rooda flow setup --demo`: three functions with a mistake each.
 """
 
@@ -30,7 +30,7 @@ def write(path: str, text: str) -> None:
 
 
 def sensors(prompt: str) -> None:
-    """Run each sensor's command, as its instructions say."""
+    """Run the command of each sensor in the prompt and write its output file."""
     for part in re.split(r"^## Sensor \d+ of \d+: ", prompt, flags=re.MULTILINE)[1:]:
         name, output = part.partition("\n")[0], OUTPUT.findall(part)[0]
         command = re.findall(r"^Run the following command:\n\n {4}(.+)$", part, re.MULTILINE)[0]
@@ -41,7 +41,7 @@ def sensors(prompt: str) -> None:
 
 
 def controller(prompt: str) -> None:
-    """The outer loop's controller chooses the next function, the inner one's checks the function it was given."""
+    """Write the controller's decision: the outer loop's chooses the next function, the inner loop's checks that one."""
     outputs = OUTPUT.findall(prompt)
     folder = os.path.dirname(outputs[0])
     task = read(f"{folder}/orchestrator-output.md").partition("# Task (setpoint)")[2]
@@ -71,7 +71,7 @@ def decision(met: bool, gap: str, plan: str) -> str:
 
 
 def actuator(prompt: str) -> None:
-    """Do what the controller's file says."""
+    """Repair the functions that the controller's plan names, and write a report."""
     given, output = re.findall(r"Read (\S+controller-output\.md)|Then write (\S+):", prompt)
     plan, program = read(given[0]), read(PROGRAM)
     done = "Nothing: the plan names no function that I know."
@@ -89,7 +89,7 @@ def main() -> int:
     roles = {"sensor": sensors, "controller": controller, "actuator": actuator}
     if kind not in roles or not os.path.exists(PROGRAM):
         sys.stdout.write(
-            "I am only a script for the project of `rooda flow setup --demo`; here I know nothing to do.\n"
+            "I am only a script for the project of `rooda flow setup --demo`; I don't know what to do here.\n"
         )
         return 1
     roles[kind](prompt)

@@ -25,9 +25,9 @@ PLAN = Plan(
 
 
 def scaffold(folder: str) -> int:
-    """Create the project in a folder, which must be missing or empty."""
+    """Create the project in a folder that is missing or empty, and return the exit code."""
     if taken(folder):
-        raise UsageProblem(f"{folder} already exists and is not an empty folder.", "Name a new one.")
+        raise UsageProblem(f"{folder} already exists and is not an empty folder.", "Name a new folder.")
     own = (
         ("textkit.py", PROGRAM),
         ("test_textkit.py", TESTS),
@@ -40,9 +40,9 @@ def scaffold(folder: str) -> int:
             files.make_folder(os.path.dirname(path))
             files.create(path, files.to_bytes(text))
     except OSError as problem:
-        raise RoodaError(f"The demo can't be made in {folder}: {problem.strerror}.", "Name another folder.") from None
+        raise RoodaError(f"Can't create the demo in {folder}: {problem.strerror}.", "Name another folder.") from None
     _commit(folder)
-    say(f"Made in {folder}: textkit.py with three mistakes, its tests, and a flow of two loops.")
+    say(f"Created in {folder}: textkit.py with three mistakes, its tests, and a flow of two loops.")
     task = '"make every test pass"'
     say(f"Next: rooda flow run -C {shlex.quote(folder)} {task}")
     return OK
@@ -53,6 +53,6 @@ def _commit(folder: str) -> None:
     failed, why = command.first_commit(folder, SUBJECT, env)
     if failed:
         raise RoodaError(f"git {failed} failed in {folder}: {why}", "A flow needs git.")
-    if env.get("GIT_AUTHOR_NAME") == command.DEFAULT_IDENTITY["GIT_AUTHOR_NAME"]:  # the flow's commits need a name too
+    if env.get("GIT_AUTHOR_NAME") == command.DEFAULT_IDENTITY["GIT_AUTHOR_NAME"]:  # the flow's commits need one too
         for key, value in SOMEBODY.items():
             command.run(["config", f"user.{key.lower()}", value], folder)

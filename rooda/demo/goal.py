@@ -1,4 +1,4 @@
-"""The demo agent's answers in a goal: it plans, takes one step per call, and claims completion once too early.
+"""Answers the calls of a goal as the demo agent: plans, takes a step per call, and claims completion once too early.
 
 It writes only `hello-goal/`. Its plan fits only `SPEC`, which docs/goal.md shows.
 """
@@ -49,14 +49,14 @@ PLAN = {
 
 
 def act(kind: str, prompt: str, write: Callable[[str, str], None]) -> str | None:
-    """Return the agent's output, after doing the step; None for an unknown kind of call."""
+    """Do what a plan or step call asks, and return the agent's output; None for another kind of call."""
     if kind == "plan":
         return json.dumps(PLAN)
     return f"{HELLO}\n{step(prompt, write)}" if kind == "step" else None
 
 
 def step(prompt: str, write: Callable[[str, str], None]) -> str:
-    """Do a step. The first attempt is wrong but claims success; the next prompt then reports what failed."""
+    """Do a step and return its report. The first attempt wrongly claims success; the next prompt says what failed."""
     if "\nWrite the notes\n" in prompt:
         write(NOTES, "greeting.sh greets. It needs nothing but a shell.\n")
         return claimed(f"Wrote {NOTES}.", True, "none")

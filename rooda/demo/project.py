@@ -1,4 +1,4 @@
-"""Makes the project of `rooda init --demo FOLDER`, to try a first loop without an AI and without cost."""
+"""Creates the project of `rooda init --demo FOLDER`, to try a first loop without an AI and without cost."""
 
 import os
 
@@ -40,19 +40,19 @@ SOMEBODY = {"NAME": "demo", "EMAIL": "demo@example.invalid"}
 
 
 def scaffold(folder: str) -> str:
-    """Make the demo project in `folder`, which must be missing or empty; return a sentence about its git repository."""
+    """Create the demo project in a missing or empty folder, and return a sentence about its git repository."""
     try:
         if taken(folder):
             raise UsageProblem(
                 f"{folder} already exists and is not an empty folder.",
-                "Name a new one: rooda init --demo my-demo",
+                "Name a new folder: rooda init --demo my-demo",
             )
         files.make_folder(folder)
         for name, text, _ in MADE:
             files.create(os.path.join(folder, name), files.to_bytes(text))
     except OSError as problem:
         raise UsageProblem(
-            f"The demo project can't be made in {folder}: {problem.strerror or problem}.",
+            f"Can't create the demo project in {folder}: {problem.strerror or problem}.",
             "Name a folder that you may write to: rooda init --demo FOLDER",
         ) from None
     return commit(folder)
@@ -64,11 +64,11 @@ def taken(folder: str) -> bool:
 
 
 def commit(folder: str) -> str:
-    """Commit the project and return a sentence about that. The demo works without git too."""
+    """Commit the project and return a sentence that says whether it worked. The demo works without git too."""
     from rooda.git import command
 
     names = {f"GIT_{who}_{key}": value for who in ("AUTHOR", "COMMITTER") for key, value in SOMEBODY.items()}
     failed, why = command.first_commit(folder, SUBJECT, {**names, **os.environ})
     if failed:
-        return f"Without git, since `git {failed}` failed: {why}"
+        return f"Without git, because `git {failed}` failed: {why}"
     return "All of it is in a first git commit, so `git diff` shows what the agent changes."

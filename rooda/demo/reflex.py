@@ -1,6 +1,6 @@
-"""The demo agent's answers in `rooda reflex`: an outline that improves where rules failed.
+"""Answers the calls of `rooda reflex` as the demo agent: with an outline that improves where rules failed.
 
-To show the loop at work, it first leaves out one rule's section, and those of phase B until they are requested.
+To show how the loop works, the outline at first lacks one rule's section, and those of phase B.
 """
 
 import json
@@ -10,19 +10,19 @@ _ID = r"\b[ab]\.[a-z0-9_-]+\.[a-z0-9_-]+"
 
 
 def answer(kind: str, prompt: str) -> str | None:
-    """The answer for a phase; None for an unknown one."""
+    """Return the answer for a phase; None for an unknown phase."""
     make = _PHASES.get(kind)
     return make(prompt) if make else None
 
 
 def part(prompt: str, heading: str) -> str:
-    """The text below a heading of the prompt, up to the next heading of the same level."""
+    """Return the text below a heading of the prompt, up to the next heading of the same level."""
     found = re.search(rf"^## {re.escape(heading)}\n\n(.*?)\n(?=## |\Z)", prompt, re.MULTILINE | re.DOTALL)
     return found[1].strip() if found else ""
 
 
 def rest(prompt: str, heading: str) -> str:
-    """The artifact in the prompt. It has headings of its own and ends where the constraints begin."""
+    """Return the artifact in the prompt. It may contain headings and ends where the constraints begin."""
     return prompt.partition(f"\n## {heading}\n\n")[2].rpartition("\n## Constraints\n")[0].strip("\n")
 
 
@@ -41,7 +41,7 @@ def _plan(prompt: str) -> str:
 
 
 def _produce(prompt: str) -> str:
-    """Return the previous artifact, or at first an outline of the planned rules without one that begins with a."""
+    """Return the previous artifact; at first, an outline of the planned rules of phase A except the first rule."""
     if "\n## Previous artifact\n" in prompt:
         return rest(prompt, "Previous artifact")
     wanted = [name for name in _ids(part(prompt, "Plan")) if name.startswith("a.")]

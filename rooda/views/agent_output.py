@@ -1,4 +1,4 @@
-"""Output of the agent for --verbose, read from the transcript while the agent writes it."""
+"""Prints the agent's output for --verbose, reading the transcript while the agent writes it."""
 
 import codecs
 from collections.abc import Callable
@@ -11,11 +11,11 @@ _CHUNK = 65_536
 
 
 class Tail:
-    """Follows one transcript at a time."""
+    """Prints one transcript at a time as it grows, like `tail -f`."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
-        self.hidden: tuple[str, ...] = ()  # secrets to replace by stars
+        self.hidden: tuple[str, ...] = ()  # secrets to mask
         self._rest = ""  # text that may be the start of a secret
         self._path = ""
         self._offset = 0
@@ -70,9 +70,9 @@ def _decoder() -> codecs.IncrementalDecoder:
 
 
 def _reader(output: str) -> Callable[[bytes], str] | None:
-    """Return a function that turns the records of a CLI into readable lines; None for a CLI that prints text.
+    """Return a function that turns a CLI's JSON records into readable lines; None for a CLI that prints text.
 
-    It keeps an incomplete record for the next chunk.
+    The function keeps an incomplete record for the next chunk.
     """
     if output == "text":
         return None

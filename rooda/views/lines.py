@@ -1,4 +1,4 @@
-"""Lines on the screen for events that every kind of loop emits; a kind's view.py has those of its own events."""
+"""Formats events that all kinds of loops emit as screen lines. A kind's view.py formats the events of that kind."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeAlias
@@ -6,17 +6,17 @@ from typing import NamedTuple, TypeAlias
 from rooda.base.json import Json
 from rooda.base.text import format_seconds, format_tenths
 
-MOST_NAMES = 5  # of files in one line
+MOST_NAMES = 5  # file names in one line
 LEVELS = {"debug": 0, "info": 1, "warn": 2, "result": 2, "error": 3}  # "result" is shown with --quiet, too
 
 
 class Line(NamedTuple):
-    """A line on the screen, without its timestamp."""
+    """A line for the screen, without its timestamp."""
 
     level: str
     message: str
     to_stderr: bool = False
-    label: str = ""  # goes before the text on the screen, but not in `rooda why`
+    label: str = ""  # printed before the message on the screen, but not by `rooda why`
     ascii: str = ""  # the text for an ASCII terminal, if replacing single characters isn't enough
 
     @property
@@ -40,14 +40,14 @@ def error(message: str, to_stderr: bool = False) -> Line:
 
 
 def lines(record: Json, own: LineMakers) -> list[Line]:
-    """Return the lines of an event, by `own` (LINES of the loop's kind) first. Most events have none."""
+    """Return the screen lines of an event; most have none. `own` (LINES of the loop's kind) takes precedence."""
     maker = own.get(record["event"]) or _MAKERS.get(record["event"])
     found = maker(record) if maker else []
     return [*found, *_stop_reason(record)] if "stopped_because" in record else found
 
 
 def _stop_reason(record: Json) -> list[Line]:
-    """The reason that the user gave to `rooda stop`."""
+    """Return a line with the reason that the user gave to `rooda stop`; [] if there is none."""
     why = " ".join(str(record["stopped_because"] or "").split())
     return [Line("warn", f"Stopped by the user: {why}", to_stderr=True)] if why else []
 
@@ -60,7 +60,7 @@ def _over_budget(record: Json) -> list[Line]:
 def _replaced(record: Json) -> list[Line]:
     if record["now"] == "missing":
         return [warning(f"The transcript {record['transcript']} was deleted while the agent ran")]
-    return [warning(f"The transcript {record['transcript']} was replaced while the agent ran, by {record['now']}")]
+    return [warning(f"The transcript {record['transcript']} was replaced by {record['now']} while the agent ran")]
 
 
 def _truncated(record: Json) -> list[Line]:

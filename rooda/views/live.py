@@ -1,4 +1,4 @@
-"""The live status line at the bottom of a terminal. It is erased before a line is printed."""
+"""Draws the live status line at the bottom of a terminal. It is erased before other lines are printed."""
 
 import os
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ _CLEAR = "\r\x1b[K"
 
 
 class Live:
-    """A status line with the iteration, its time, the prompt's tokens and the gate."""
+    """A status line: the iteration, its elapsed time, and the prompt's tokens or the running gate."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -67,13 +67,13 @@ class Live:
             self._where = ""
 
 
-# Pictures that replace each other on a terminal, as in `rooda status --watch`, without scrolling or flicker.
+# Full-screen output for `rooda status --watch`, repainted without scrolling or flicker
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"  # the alternate screen, and back
 _TOP, _REST_OF_LINE, _BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 
 
 class Repaint:
-    """Context manager. Each picture replaces the last one and is cut to the window; the final one stays visible."""
+    """Context manager for full-screen output: each `paint` replaces the last; the final one stays visible."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

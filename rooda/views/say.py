@@ -1,4 +1,4 @@
-"""Output of commands, outside of a loop's screen."""
+"""Prints the output of commands that don't run a loop."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def say(text: str = "", to_stderr: bool = False, end: str = "\n") -> None:
-    """Print a text on stdout, or with `to_stderr` on stderr, at once."""
+    """Print a string to stdout, or to stderr if `to_stderr`, and flush."""
     stream = sys.stderr if to_stderr else sys.stdout
     stream.write(f"{text}{end}")
     stream.flush()
@@ -32,7 +32,7 @@ def warned(settings: "Settings") -> "Settings":
 
 
 def say_bytes(data: bytes) -> None:
-    """Print bytes on stdout: exactly as they are, but escaped on a terminal."""
+    """Write bytes to stdout, unchanged to a pipe or file, but escaped on a terminal."""
     stream = sys.stdout
     if stream.isatty():
         say(data.decode("utf-8", "replace"), end="")
@@ -45,6 +45,9 @@ def say_bytes(data: bytes) -> None:
 
 
 def say_coloured(data: bytes) -> None:
-    """Print a text in which only rooda or git set the colours."""
+    """Print colour sequences as they are and escape all other control sequences.
+
+    Only for output whose colours come from rooda or git.
+    """
     write_exact(sys.stdout, escape_all_but_colours(data.decode("utf-8", "replace")))
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Events on the screen: plain lines on a pipe, lines above a live status on a terminal, JSON with --json."""
+"""Prints events: as plain lines to a pipe, as lines above a live status on a terminal, as JSON with --json."""
 
 import json
 import os
@@ -20,10 +20,10 @@ _NO_LINES: LineMakers = {}
 
 
 class ScreenOptions(NamedTuple):
-    """Options for the screen: what to show of a run, and in which form."""
+    """Options for the output of a run: level, agent output, JSON and timestamps."""
 
     level: str = "info"
-    stream: bool = False  # the agent's output too
+    stream: bool = False  # also print the agent's output
     json: bool = False
     stamps: str = "time"
 
@@ -61,7 +61,7 @@ class Screen:
         self._draw()
 
     def hide(self, environ: Mapping[str, str]) -> None:
-        """Print stars in place of the secrets in these variables from now on, also in the agent's output."""
+        """Mask the secrets in these variables from now on, also in the agent's output."""
         found = {*self._hidden, *secrets.forms(environ, (os.getcwd(),))}
         self._hidden = tuple(sorted(found, key=len, reverse=True))
         if self._tail:
@@ -69,12 +69,12 @@ class Screen:
 
     @property
     def watched(self) -> bool:
-        """True if a user is there to read hints."""
+        """True if hints are printed: on a terminal or with --verbose, but not with --quiet or --json."""
         wanted = self._look.level in ("debug", "info") and not self._look.json
         return wanted and (self._look.level == "debug" or is_terminal(sys.stderr))
 
     def hint(self, text: str) -> None:
-        """Print advice on stderr, unless the output goes to a pipe."""
+        """Print advice to stderr if `watched`."""
         if self.watched:
             self.line(Line("info", text, to_stderr=True))
 
@@ -89,7 +89,7 @@ class Screen:
         self._out(sys.stderr if line.to_stderr else sys.stdout, text + "\n", exact=True)
 
     def tick(self) -> Periodic | None:
-        """Return what to refresh while an agent runs; None if nothing is shown live."""
+        """Return the refresh to run periodically while an agent runs; None if nothing is shown live."""
         if self._tail:
             return Periodic(0.2, self._both)
         return Periodic(1.0, self._draw) if self._live else None
@@ -114,7 +114,7 @@ class Screen:
         self._out(sys.stdout, text)
 
     def _out(self, stream: TextIO, text: str, exact: bool = False) -> None:
-        """Write the text. `exact`: it has rooda's own colours, and the rest of it is escaped."""
+        """Write and flush a string. `exact`: it is already escaped and contains rooda's colours."""
         try:
             write_exact(stream, text) if exact else stream.write(text)
             stream.flush()
@@ -123,7 +123,7 @@ class Screen:
 
 
 def silence(stream: TextIO) -> None:
-    """Send further output, and Python's flush at exit, to /dev/null: the reader of the stream is gone."""
+    """Redirect a stream whose reader is gone to /dev/null, so that neither later output nor the flush at exit fails."""
     try:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, stream.fileno())
@@ -140,7 +140,7 @@ class Stamp:
         self._began = clock.monotonic()
 
     def __call__(self) -> str:
-        """Return the current timestamp with a trailing blank."""
+        """Return the current timestamp and a space; "" for the form `none`."""
         now = clock.now()
         if self._form == "none":
             return ""

@@ -1,4 +1,4 @@
-"""The table of `rooda status`. Pure."""
+"""Formats the table of `rooda status`. Pure."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -14,14 +14,14 @@ NOTHING = "-"
 class Progress(NamedTuple):
     """Progress of a loop: its iteration, limit and failures."""
 
-    iteration: int | None = None  # as the loop's files count
+    iteration: int | None = None  # as counted in the loop's files
     max_iterations: int | None = None
-    display: int | None = None  # the iteration at work, as the screen counts
+    display: int | None = None  # the current iteration, as counted on the screen
     failures: str = ""
 
 
 class Row(NamedTuple):
-    """One run, with all its sessions."""
+    """One row of the table: a run with all its sessions."""
 
     workspace: str
     loop: str
@@ -53,9 +53,9 @@ def unreadable(workspace: str, why: str) -> Row:
 
 
 def table(rows: Sequence[Row], noun: Callable[[str], str], workspaces: bool) -> list[str]:
-    """Return a line for each run, below the head; `workspaces`: grouped below their workspaces.
+    """Return a header line and a line for each run; with `workspaces`, group them by workspace.
 
-    `noun` gives the word for a kind of loop.
+    `noun` returns the word for a kind of loop.
     """
     head, *lines = columns([HEAD, *(_cells(row, noun(row.loop)) for row in rows)], NUMBERS)
     if not workspaces:

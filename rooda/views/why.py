@@ -1,6 +1,6 @@
-"""Reasons for `rooda why`: the rule and the evidence behind each decision of a run.
+"""Finds the reasons that `rooda why` shows: the rule and the evidence behind each decision of a run.
 
-The reasons here hold for every kind of loop; a kind's view.py has the reasons of its own events. Pure.
+These reasons apply to all kinds of loops; a kind's view.py has the reasons for its own events. Pure.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,22 +23,22 @@ class Reason(NamedTuple):
     iteration: int  # as on the screen; 0 for the run itself
     decision: str  # began | went on | failed | waited | switched | asked | told | ended | cut off
     rule: str
-    evidence: str = ""  # path; "" if the event itself is the evidence
-    words: str = ""  # to look for in the evidence; "" for its last line
+    evidence: str = ""  # path; "" if the event is the evidence
+    words: str = ""  # words to find in the evidence; "" for its last line
     at: int = 0  # line of the event
 
 
 class Past(SessionState):
-    """The events before the current one, as far as reasons need them."""
+    """The earlier events of a run that are needed to find the reason for the current one."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.this_iteration: dict[str, Json] = {}  # latest event of each name in this iteration
+        self.this_iteration: dict[str, Json] = {}  # this iteration's latest event, keyed by event name
         self.failed_gates: list[Json] = []  # gates of this iteration that did not pass
-        self.latest_by_call: dict[str, Json] = {}  # last call that ended, by its ROODA_CALL
+        self.latest_by_call: dict[str, Json] = {}  # last call that ended, keyed by ROODA_CALL
         self.call: Json = {}  # last call that ended, of any ROODA_CALL
-        self.agents: dict[str, str] = {}  # last agent, by its ROODA_CALL
-        self.written_files: dict[tuple[str, str], list[str]] = {}  # files, by node and call
+        self.agents: dict[str, str] = {}  # last agent, keyed by ROODA_CALL
+        self.written_files: dict[tuple[str, str], list[str]] = {}  # files, keyed by node and call
 
     def add(self, record: Json) -> None:
         event, begun = record["event"], self.open_calls.get(str(record.get("transcript", "")), {})
@@ -55,17 +55,20 @@ class Past(SessionState):
         self.this_iteration[event] = record
 
     def transcript(self, call: str = "") -> tuple[str, str]:
-        """Return the transcript of the latest call, or of the latest CALL, and the words in it that say what failed."""
+        """Return the path of the latest call's transcript, and the words in it that say what failed.
+
+        `call` selects the latest call with this ROODA_CALL.
+        """
         found = self.latest_by_call.get(call, {}) if call else self.call
         return found.get("transcript", ""), found.get("message") or ""
 
 
 ReasonMaker: TypeAlias = Callable[[Json, Past], Iterator[Reason]]
-ReasonMakers: TypeAlias = Mapping[str, ReasonMaker]  # by name of the event
+ReasonMakers: TypeAlias = Mapping[str, ReasonMaker]  # keyed by event name
 
 
 class View(Protocol):
-    """The lines and reasons of one kind of loop: its view.py."""
+    """Protocol of each kind's view.py: its screen lines and its reasons."""
 
     @property
     def LINES(self) -> LineMakers: ...
@@ -75,7 +78,7 @@ class View(Protocol):
 
 
 def reasons(records: Iterable[Json], view_of: Callable[[object], View], alive: bool = False) -> Iterator[Reason]:
-    """Yield the reasons in the order of the events; `view_of` finds the view of an event's `loop`.
+    """Yield the reasons in the order of the events; `view_of` returns the view for an event's `loop`.
 
     The `line` of a record is its line in the log. `alive`: the run may still add events.
     """
@@ -103,7 +106,7 @@ def _is_sound(reason: Reason) -> bool:
 
 
 def _cut_off(past: Past) -> Reason:
-    """The evidence is the transcript of a call that was running; rooda never read its end."""
+    """Return the reason for a run that was cut off. Its evidence is the transcript of a call that was still running."""
     last, open_calls = past.last, [*past.open_calls]
     rule = f"the run was cut off: {CUT_OFF}" if past.opening else "the run did not begin: no start in its log"
     number = last.get("display", 0)
@@ -112,7 +115,7 @@ def _cut_off(past: Past) -> Reason:
 
 
 def _agent_switched(record: Json, past: Past) -> Iterator[Reason]:
-    """A reason only if the agent is not the one of the latest call of this ROODA_CALL."""
+    """Yield a reason if the agent differs from that of the previous call with the same ROODA_CALL."""
     before, now = past.agents.get(record["call"], ""), record.get("agent", "")
     past.agents[record["call"]] = now
     if before and now and before != now:
@@ -130,7 +133,7 @@ def _waited(record: Json, past: Past) -> Iterator[Reason]:
 
 
 def _warnings(record: Json, own: LineMakers) -> Iterator[Reason]:
-    """Every warning on the screen is a reason, except those that another reason repeats."""
+    """Yield a reason for each warning on the screen, except those that another reason repeats."""
     if record["event"] in ("iteration.ended", "budget.exceeded"):
         return
     for line in lines(record, own):
@@ -140,7 +143,7 @@ def _warnings(record: Json, own: LineMakers) -> Iterator[Reason]:
 
 
 def limits(record: Json) -> str:
-    """Return the rule behind an end at a limit of money, tokens, time or an account; "" if the log has no cause."""
+    """Return the rule by which a cost, token, time or account limit ended the run; "" if the log has no cause."""
     cause = cause_of(record)
     return _LIMITS.get(cause.kind, "") if cause else ""
 
@@ -155,7 +158,7 @@ def stopped(record: Json) -> str:
 
 
 _OF_RUN = "money, tokens and time are counted over all sessions of a run, and tested before each call"
-_LIMITS = {  # by kind of cause
+_LIMITS = {  # keyed by kind of cause
     "account": 'a usage limit is not waited for with on_limit = "stop"',
     **dict.fromkeys(("cost", "tokens", "time"), _OF_RUN),
 }

@@ -95,8 +95,8 @@ def test_every_agent_that_is_here_is_proposed(bare: Workspace) -> None:
     ("words", "says"),
     [
         (["codx"], "Did you mean 'codex'?"),
-        (["demo"], "There is one for: claude, codex"),
-        (["cursor-agent"], "There is one for: claude, codex"),
+        (["demo"], "Available for: claude, codex"),
+        (["cursor-agent"], "Available for: claude, codex"),
         (["gemini"], "AI command binary not found: gemini"),
         ([], "Missing argument"),
     ],

@@ -130,7 +130,7 @@ def test_a_second_pause_and_a_second_continue_do_nothing(ws: Workspace) -> None:
     assert "Procedure 'build' is not paused. Watch it with: rooda attach build" in ws.rooda("continue").out
     ws.rooda("pause")
     until(lambda: states(ws) == {"T"}, what="everybody to stand still")
-    assert "Procedure 'build' is paused already. Continue with: rooda continue build" in ws.rooda("pause").out
+    assert "Procedure 'build' is already paused. Continue with: rooda continue build" in ws.rooda("pause").out
     assert "Continued" in ws.rooda("continue").out
     until(lambda: "T" not in states(ws), what="everybody to go on")
     assert "is not paused" in ws.rooda("continue").out

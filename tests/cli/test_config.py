@@ -40,7 +40,7 @@ def test_show_one_part(bare: Workspace) -> None:
     lines = bare.rooda("config", "show", "agents.claude").lines
     assert lines and all(line.startswith("agents.claude.") for line in lines)
     nothing = bare.rooda("config", "show", "loop.modle")
-    assert nothing.code == 2 and "No setting 'loop.modle' is set." in nothing.err
+    assert nothing.code == 2 and "Setting 'loop.modle' is not set." in nothing.err
 
 
 def test_path(bare: Workspace) -> None:
@@ -49,7 +49,7 @@ def test_path(bare: Workspace) -> None:
     ran = bare.rooda("config", "path")
     assert ran.code == 0
     assert ran.lines[0].split() == ["workspace", "config", bare.file("rooda.toml")]
-    assert ran.lines[1].startswith("user config ") and ran.lines[1].endswith("rooda.toml  (not there)")
+    assert ran.lines[1].startswith("user config ") and ran.lines[1].endswith("rooda.toml  (missing)")
     assert [line.split()[0] for line in ran.lines[2:]] == ["built-in", "built-in"]
 
 

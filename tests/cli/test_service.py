@@ -90,7 +90,7 @@ def test_where_the_manager_is_not(ws: Workspace) -> None:
             (bin_ / "systemctl").chmod(0o755)
         ran = ws.rooda("service", "install", env={"PATH": str(bin_)})
         assert ran.code == 0 and unit(ws).exists()
-        assert "To enable it, type: systemctl --user daemon-reload && systemctl --user enable rooda.service" in ran.out
+        assert "To enable it, run: systemctl --user daemon-reload && systemctl --user enable rooda.service" in ran.out
     assert ws.rooda("service", "uninstall", env={"PATH": str(bin_)}).code == 0 and not unit(ws).exists()
 
 

@@ -121,7 +121,7 @@ def test_a_folder_it_cannot_write_to_is_a_sentence(bare: Workspace) -> None:
     bare.write("rooda-demo", "a file")
     run = call(bare)
     assert run.returncode == 1
-    assert "Could not go on:" in run.stdout
+    assert "Could not continue:" in run.stdout
     assert run.stderr == ""
 
 

@@ -74,7 +74,7 @@ def test_a_folder_that_cannot_be_made_is_a_sentence(bare: Workspace) -> None:
     """A path through a file is a usage error with the reason."""
     bare.write("file", "")
     run = scaffold(bare, "file/demo")
-    assert run.stderr.startswith("Error: The demo project can't be made in file/demo: Not a directory.")
+    assert run.stderr.startswith("Error: Can't create the demo project in file/demo: Not a directory.")
 
 
 def test_the_demo_fails_twice_and_succeeds(bare: Workspace) -> None:

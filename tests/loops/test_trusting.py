@@ -356,7 +356,7 @@ def test_S_03_revoke_and_list(mine: Workspace) -> None:
 
 def test_S_03_an_agent_can_not_type_it(clone: Clone) -> None:
     done = clone.ws.rooda("trust", env={"ROODA_RUN": "20260101T000000Z-work-1"})
-    assert done.code == 3 and "user's to give" in done.err
+    assert done.code == 3 and "only the user may grant it" in done.err
 
 
 def test_S_03_the_record_is_private(mine: Workspace) -> None:

@@ -234,14 +234,14 @@ def test_config_show(ws: Workspace) -> None:
     assert shown["loop.kill_grace"] == {"value": 5, "origin": "built-in"}
     assert ws.rooda("config", "--origin").out == ws.rooda("config", "show", "--origin").out
     ran = ws.rooda("config", "show", "loop.nothing")
-    assert ran.code == 2 and "No setting 'loop.nothing' is set." in ran.err
+    assert ran.code == 2 and "Setting 'loop.nothing' is not set." in ran.err
 
 
 def test_config_path(ws: Workspace) -> None:
     """`config path` names the files that are read, strongest first, and those that would be."""
     lines = ws.rooda("config", "path").lines
     assert [line.partition("  ")[0] for line in lines][:2] == ["workspace config", "user config"]
-    assert lines[0].endswith(ws.file("rooda.toml")) and lines[1].endswith("(not there)")
+    assert lines[0].endswith(ws.file("rooda.toml")) and lines[1].endswith("(missing)")
 
 
 def test_init_and_a_first_run(bare: Workspace) -> None:

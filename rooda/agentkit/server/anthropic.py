@@ -1,4 +1,4 @@
-"""The Anthropic Messages API."""
+"""Parses requests and formats replies of the Anthropic Messages API."""
 
 import json
 from collections.abc import Iterator
@@ -11,18 +11,18 @@ TYPES = {400: "invalid_request_error", 401: "authentication_error", 403: "permis
 
 
 def offered(body: Json) -> list[Tool]:
-    """The tools of a request."""
+    """Return the tools that a request offers."""
     tools = [tool for tool in body.get("tools") or [] if isinstance(tool, dict)]
     return [from_schema(str(tool.get("name") or tool.get("type")), tool.get("input_schema")) for tool in tools]
 
 
 def wanted(body: Json) -> Json | None:
-    """Schema required of the answer."""
+    """Return the JSON schema that the answer must match; None if there is none."""
     return ((body.get("output_config") or {}).get("format") or body.get("output_format") or {}).get("schema")
 
 
 def plain(reply: Reply) -> Json:
-    """The answer as one object."""
+    """Format a reply as one JSON object."""
     usage = reply.usage
     return {
         "id": new_id("msg_"),
@@ -43,13 +43,13 @@ def plain(reply: Reply) -> Json:
 
 
 def stream(reply: Reply) -> Iterator[Event]:
-    """The answer as events; the first one reports one output token, as the real API does."""
+    """Yield a reply as server-sent events; the first one reports one output token, as the real API does."""
     for data in _events(reply):
         yield Event(data, data["type"])
 
 
 def error(turn: Json) -> Json:
-    """The body of an error."""
+    """Return the body of an error response."""
     said = {"type": turn.get("type", TYPES.get(turn["error"], "api_error")), "message": message(turn)}
     return {"type": "error", "error": said, "request_id": new_id("req_")}
 
@@ -82,7 +82,7 @@ def _events(reply: Reply) -> Iterator[Json]:
 
 
 def _pieces(block: Json) -> tuple[Json, list[Json]]:
-    """Return a block's start event and its content."""
+    """Split a content block into the empty block that starts it and the deltas that fill it."""
     if block["type"] == "text":
         return {**block, "text": ""}, [{"type": "text_delta", "text": block["text"]}]
     if block["type"] == "tool_use":

@@ -1,4 +1,4 @@
-"""The OpenAI Chat Completions API."""
+"""Parses requests and formats replies of the OpenAI Chat Completions API."""
 
 import json
 import time
@@ -12,7 +12,7 @@ __all__ = ["error", "offered", "plain", "stream", "wanted"]
 
 
 def offered(body: Json) -> list[Tool]:
-    """The tools of a request."""
+    """Return the tools that a request offers."""
     found = []
     for tool in body.get("tools") or []:
         described = tool.get("function") or tool.get("custom") or {}
@@ -21,18 +21,18 @@ def offered(body: Json) -> list[Tool]:
 
 
 def wanted(body: Json) -> Json | None:
-    """Schema required of the answer."""
+    """Return the JSON schema that the answer must match; None if there is none."""
     return ((body.get("response_format") or {}).get("json_schema") or {}).get("schema")
 
 
 def plain(reply: Reply) -> Json:
-    """The answer as one object."""
+    """Format a reply as one JSON object."""
     choice = {"index": 0, "message": _message(reply), "finish_reason": _finish(reply), "logprobs": None}
     return {**_base(reply), "object": "chat.completion", "usage": _usage(reply), "choices": [choice]}
 
 
 def stream(reply: Reply) -> Iterator[Event]:
-    """The answer as events."""
+    """Yield a reply as server-sent events."""
     base = {**_base(reply), "object": "chat.completion.chunk"}
 
     def chunk(delta: Json, finish: str | None = None) -> Event:

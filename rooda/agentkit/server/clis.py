@@ -12,14 +12,14 @@ KEY = "no-real-key"
 
 
 class Setup(NamedTuple):
-    """Variables and files, relative to HOME, that a CLI needs."""
+    """Environment variables and files (paths relative to HOME) that connect a CLI to the server."""
 
     env: dict[str, str]
     files: dict[str, str]
 
 
 def setup(name: str, url: str, key: str = KEY) -> Setup:
-    """Connect a CLI to the server, with few retries if possible. An empty `key` leaves it without credentials."""
+    """Return what connects a CLI to the server, with few retries if possible. An empty `key`: no credentials."""
     env, files = BY_NAME[name](url, key)
     return Setup({variable: value for variable, value in env.items() if value}, files)
 

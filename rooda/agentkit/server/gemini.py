@@ -1,4 +1,4 @@
-"""The Gemini API."""
+"""Parses requests and formats replies of the Gemini API."""
 
 import uuid
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ STATUSES = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DE
 
 
 def offered(body: Json) -> list[Tool]:
-    """The tools of a request."""
+    """Return the tools that a request offers."""
     found = []
     for tool in body.get("tools") or []:
         for function in tool.get("functionDeclarations") or tool.get("function_declarations") or []:
@@ -21,13 +21,13 @@ def offered(body: Json) -> list[Tool]:
 
 
 def wanted(body: Json) -> Json | None:
-    """Schema required of the answer."""
+    """Return the JSON schema that the answer must match; None if there is none."""
     settings = body.get("generationConfig") or {}
     return settings.get("responseJsonSchema") or settings.get("responseSchema")
 
 
 def plain(reply: Reply) -> Json:
-    """The answer as one object."""
+    """Format a reply as one JSON object."""
     return {
         "candidates": [_candidate(reply, _parts(reply), ended=True)],
         "usageMetadata": _usage(reply),
@@ -37,7 +37,7 @@ def plain(reply: Reply) -> Json:
 
 
 def stream(reply: Reply) -> Iterator[Event]:
-    """The answer in two pieces: the text, then the end with the token numbers."""
+    """Yield a reply as two server-sent events: the content, then the end with the token counts."""
     if reply.stream_error:
         yield Event({"candidates": [_candidate(reply, [{"text": "The first"}])], "modelVersion": reply.model})
         yield Event({"error": reply.stream_error})
@@ -47,7 +47,7 @@ def stream(reply: Reply) -> Iterator[Event]:
 
 
 def error(turn: Json) -> Json:
-    """The body of an error."""
+    """Return the body of an error response."""
     status = STATUSES.get(turn["error"], "UNKNOWN")
     return {"error": {"code": turn["error"], "message": message(turn), "status": status}}
 

@@ -1,4 +1,4 @@
-"""The OpenAI Responses API."""
+"""Parses requests and formats replies of the OpenAI Responses API."""
 
 import json
 import time
@@ -13,7 +13,7 @@ TYPES = {400: "invalid_request_error", 401: "authentication_error", 403: "permis
 
 
 def offered(body: Json) -> list[Tool]:
-    """Tools of a request; codex sends those of newer models in an input item, grouped in namespaces."""
+    """Return the tools that a request offers; for newer models codex sends them in an input item, in namespaces."""
     tools = [tool for tool in body.get("tools") or [] if isinstance(tool, dict)]
     for item in body["input"] if isinstance(body.get("input"), list) else []:
         if item.get("type") == "additional_tools":
@@ -30,12 +30,12 @@ def _tool(tool: Json) -> Tool:
 
 
 def wanted(body: Json) -> Json | None:
-    """Schema required of the answer."""
+    """Return the JSON schema that the answer must match; None if there is none."""
     return ((body.get("text") or {}).get("format") or {}).get("schema")
 
 
 def plain(reply: Reply) -> Json:
-    """The answer as one object."""
+    """Format a reply as one JSON object."""
     usage = reply.usage
     return {
         "id": new_id("resp_"),
@@ -58,13 +58,13 @@ def plain(reply: Reply) -> Json:
 
 
 def stream(reply: Reply) -> Iterator[Event]:
-    """The answer as numbered events."""
+    """Yield a reply as numbered server-sent events."""
     for number, data in enumerate(_events(reply)):
         yield Event({**data, "sequence_number": number}, data["type"])
 
 
 def error(turn: Json) -> Json:
-    """The body of an error."""
+    """Return the body of an error response."""
     kind = turn.get("type", TYPES.get(turn["error"], "api_error"))
     return {"error": {"message": message(turn), "type": kind, "param": None, "code": turn.get("code", kind)}}
 

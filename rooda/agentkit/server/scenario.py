@@ -1,11 +1,11 @@
-"""Scenarios of the model server: its answers, in order, and the records that its modules share.
+"""Defines scenarios, which script the model server's answers in order, and the records that its modules share.
 
 A scenario is a JSON object:
   {"turns": [TURN, ...],        answered in order, one per model request that carries tools
    "consume": "tools" | "all",  "all": requests without tools use up turns as well (for CLIs that send none)
    "side": "text",              the answer to a request that uses no turn (titles, quota probes)
    "after": "last" | TURN,      once the turns have run out; default: {"text": "done"}
-   "usage": USAGE}              token numbers of every turn
+   "usage": USAGE}              token counts of every turn
 
 A TURN has one of:
   "text": "final words"
@@ -36,7 +36,7 @@ KEYS = {*KINDS, "input", "type", "code", "message", "headers", "body", "say", "t
 
 
 class Usage(NamedTuple):
-    """Token numbers of one answer; `input` excludes cached tokens."""
+    """Token counts of one answer; `input` excludes cached tokens."""
 
     input: int = 1000
     output: int = 50
@@ -46,7 +46,7 @@ class Usage(NamedTuple):
 
     @property
     def prompt(self) -> int:
-        """All input tokens, including cached ones, as OpenAI and Gemini count them."""
+        """Return all input tokens, including cached ones, as OpenAI and Gemini count them."""
         return self.input + self.cache_read + self.cache_write
 
 
@@ -77,7 +77,7 @@ class Event(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """A turn and its number; 0 for a request that uses no turn."""
+    """A turn and its number, which is 0 for a request that uses no turn."""
 
     number: int
     turn: Json
@@ -90,7 +90,7 @@ class Script:
         turns = scenario.get("turns", [])
         for turn in turns:
             if unknown := set(turn) - KEYS:
-                raise ValueError(f"a turn has no key {', '.join(sorted(unknown))}")
+                raise ValueError(f"unknown key in a turn: {', '.join(sorted(unknown))}")
         self.scenario = scenario
         self._left = [[turn, turn.get("times", 1)] for turn in turns]
         self._number = 0
@@ -120,20 +120,20 @@ class Script:
         return after if isinstance(after, dict) else {"text": "done"}
 
     def usage(self, turn: Json) -> Usage:
-        """Token numbers of the turn, else of the scenario, else the defaults."""
+        """Return the token counts of the turn, else of the scenario, else the defaults."""
         return Usage(**{**self.scenario.get("usage", {}), **turn.get("usage", {})})
 
 
 def kind(turn: Json) -> str:
-    """Kind of a turn: error, tool, write, shell or text."""
+    """Return the kind of a turn: error, tool, write, shell or text."""
     return next((name for name in KINDS if name in turn), "text")
 
 
 def new_id(prefix: str) -> str:
-    """Make an ID in the format of the APIs."""
+    """Return a random ID in the format of the APIs."""
     return prefix + uuid.uuid4().hex[:24]
 
 
 def message(turn: Mapping[str, Any]) -> str:
-    """The message of an error turn."""
+    """Return the message of an error turn."""
     return str(turn.get("message", f"scripted error {turn['error']}"))

@@ -1,4 +1,4 @@
-"""A scripted simulation of the model APIs that agent CLIs use, on one loopback port.
+"""Simulates the model APIs that agent CLIs use, with scripted answers, on one loopback port.
 
   Anthropic  POST /v1/messages, /v1/messages/count_tokens
   OpenAI     POST /v1/responses, /v1/chat/completions     (with or without /v1)
@@ -38,7 +38,7 @@ NOTHING_FITS = "No tool on offer fits this turn."
 
 
 class ModelServer:
-    """A running server, inside a with-block; `requests` are the requests received."""
+    """A model server that runs inside a `with` block; `requests` are the requests received."""
 
     def __init__(self, scenario: Json | None = None, port: int = 0, log: str = "", bodies: bool = True) -> None:
         self.script, self.log, self.closing = Script(scenario or {}), Log(log, bodies), threading.Event()
@@ -49,7 +49,7 @@ class ModelServer:
 
     @property
     def requests(self) -> list[Json]:
-        """The requests so far; those still being answered have no `seconds` yet."""
+        """Return the requests so far; those still being answered have no `seconds` yet."""
         return self.log.requests
 
     def play(self, scenario: Json) -> None:
@@ -76,11 +76,11 @@ class _Http(http.server.ThreadingHTTPServer):
 
 
 class ConnectionCut(Exception):
-    """Raised when a turn cuts the connection."""
+    """The turn cuts the connection."""
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """One connection."""
+    """Handles the requests of one connection."""
 
     protocol_version = "HTTP/1.1"
     server_version = "model-server/1"
@@ -251,7 +251,7 @@ SECRET = ("authorization", "x-api-key", "x-goog-api-key")
 
 
 class Log:
-    """The requests, in the order of arrival in memory and in the order of completion in the file."""
+    """The log of requests: in memory in order of arrival, in the file in order of completion."""
 
     def __init__(self, path: str = "", bodies: bool = True) -> None:
         self.requests: list[Json] = []
@@ -274,6 +274,6 @@ class Log:
 
 
 def shown(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The headers with shortened keys: enough to recognize which one was sent."""
+    """Return the headers with API keys shortened, but long enough to recognize which one was sent."""
     lowered = ((key.lower(), value) for key, value in headers)
     return {key: value[:14] + "..." if key in SECRET and len(value) > 14 else value for key, value in lowered}

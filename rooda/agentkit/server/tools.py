@@ -1,4 +1,4 @@
-"""Finds the tools that a request offers, and a call that fits: each CLI names its file and shell tools differently."""
+"""Chooses calls of the tools that a request offers: each CLI names its file and shell tools differently."""
 
 import json
 from collections.abc import Iterator
@@ -25,13 +25,13 @@ class Tool(NamedTuple):
 
 
 def from_schema(name: str, schema: Json | None, kind: str = "function") -> Tool:
-    """A tool whose parameters a JSON schema describes."""
+    """Return a tool whose parameters are described by a JSON schema."""
     schema = schema or {}
     return Tool(name, kind, schema.get("properties") or {}, tuple(schema.get("required") or ()))
 
 
 def choose(turn: Json, tools: list[Tool]) -> Call | None:
-    """The call that does what the turn requires; None if no offered tool can."""
+    """Return the call that does what the turn requires; None if no offered tool can."""
     if "tool" in turn:
         return Call(turn["tool"], turn.get("input", {}))
     if "write" in turn:
@@ -84,7 +84,7 @@ def _filled(tool: Tool, known: Json) -> Json:
 
 
 def least(schema: Any) -> Any:
-    """The smallest value that is valid for a JSON schema; it also answers side requests that require JSON."""
+    """Return the smallest valid value for a JSON schema. Also used to answer side requests that require JSON."""
     if not isinstance(schema, dict):
         return "text"
     if schema.get("enum"):
