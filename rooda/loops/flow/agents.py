@@ -1,4 +1,4 @@
-"""The agents of a flow's calls, with model and tools, and the loops that are actuators."""
+"""Choose model and tools for each agent call of a flow, and run other loops as actuators."""
 
 import os
 import shlex
@@ -30,7 +30,7 @@ class FlowAgents(NamedTuple):
     agent: Agent
 
     def for_call(self, kind: str, keys: Mapping[str, Any], word: str) -> Agent:
-        """The agent with its tools and model. `word` is the call's model; --model and [flow] model override it."""
+        """Return the agent with the tools and model for a call; --model and [flow] model override `word`."""
         found = self.look.find("model")
         own = found is not None and found.path[0] != "loop"
         model = self.agent.model if own else translate_model(self.look.settings, word)
@@ -39,7 +39,7 @@ class FlowAgents(NamedTuple):
 
 
 def warnings(look: Lookup, agent: Agent, words: list[str]) -> list[str]:
-    """Warn of what a flow needs and this agent, or a fallback, does not support."""
+    """Return warnings about features that a flow needs and the agent or a fallback lacks."""
     tables = look.settings.table("agents")
     found = []
     for each in agent.choices:
@@ -54,7 +54,7 @@ def warnings(look: Lookup, agent: Agent, words: list[str]) -> list[str]:
 
 
 def check(where: Where, root: Node) -> list[str]:
-    """Warn of what the configured agent does not support; nothing else is checked."""
+    """Return warnings about features that the flow needs and the configured agent lacks."""
     found = configuration.load(where.workspace, where.config)
     made, look = setup(found, "flow", {})
     if made.agent is None:
@@ -69,7 +69,7 @@ Keys: TypeAlias = dict[str, object]
 
 
 def run_loop(session: Session, agent: Agent, node: Node, number: int, plan: str) -> Action:
-    """Run the loop that is the node's actuator as a child process, with the plan as its task."""
+    """Run the loop that is the node's actuator in a child process, with the plan as its task."""
     keys = dict(node.loop)
     kind = str(keys.get("loop", "ooda"))
     name = str(keys.get("procedure", "build")) if kind == "ooda" else kind
@@ -86,7 +86,7 @@ def run_loop(session: Session, agent: Agent, node: Node, number: int, plan: str)
 
 
 def _with_tools(look: Lookup, agent: Agent, kind: str, keys: Mapping[str, Any]) -> Agent:
-    """Allow and deny tools as the agent file says, by the CLI's own options; the actuator gets no shell."""
+    """Add the CLI's options that allow and deny tools as the agent file says; an actuator gets no shell."""
     table = look.settings.table("agents").get(agent.name, {}) if agent.name else {}
     denied = _names(keys.get("disallowedTools"))
     if kind == "actuator":
@@ -106,24 +106,24 @@ def _runs_commands(agent: Agent) -> bool:
 
 
 def _speaks_claude(agent: Agent) -> bool:
-    """True if the CLI knows the tool names that agent files use."""
+    """True if the CLI is claude, whose tool names the agent files use."""
     return os.path.basename(agent.command.split()[0]) == "claude"
 
 
 def _names(value: object) -> list[str]:
-    """The names in a list, or in a text with commas."""
+    """Return the names in a list or a comma-separated string."""
     parts = value if isinstance(value, list) else str(value or "").split(",")
     return [str(part).strip() for part in parts if str(part).strip()]
 
 
 def _procedure(keys: Keys, plan: str) -> list[list[str]]:
-    """The procedure's own settings override the flow's agent."""
+    """Return the command that runs a procedure on the plan; the procedure's own settings override the flow's agent."""
     name = str(keys.get("procedure", "build"))
     return [["run", name, "--fresh", "--context", plan, *_limit(keys, "--max-iterations")]]
 
 
 def _reflex(keys: Keys, plan: str) -> list[list[str]]:
-    """The plan is the task. flow.yaml confirms rules and limit; a loop left by a crash is stopped first."""
+    """Return the commands that stop a reflex loop left by a crash and run a new one with the plan as its task."""
     rules = ["--rules", str(keys["rules"])] if "rules" in keys else ["--template", str(keys["template"])]
     limit = [str(keys.get("max_iterations", 4))]
     confirmed = ["--confirm-criteria", "--max-iterations", *limit, "--confirm-max-iterations", *limit]
@@ -132,7 +132,7 @@ def _reflex(keys: Keys, plan: str) -> list[list[str]]:
 
 
 def _goal(keys: Keys, plan: str) -> list[list[str]]:
-    """The plan is the specification, and no question is asked."""
+    """Return the command that runs a goal with the plan as its specification, without questions."""
     return [["goal", "run", "--fresh", "--yes", "--headless", "--file", plan, *_limit(keys, "--iterations")]]
 
 

@@ -1,4 +1,4 @@
-"""The files of a run: `.ai-loop/runs/<run-id>/…`, written and read as the specification names them."""
+"""Read and write the files of a run below `.ai-loop/runs/<run-id>`, in the format of the specification."""
 
 import os
 import re
@@ -15,18 +15,18 @@ ORCHESTRATOR, CONTROLLER, ACTUATOR, RESULT = (
     f"{name}-output.md" for name in ("orchestrator", "controller", "actuator", "result")
 )
 STATE = "run-state.md"
-STEP = "active-step"  # key of the run-state
+STEP = "active-step"  # a key of run-state.md
 
 Value = TypeVar("Value")
 Value_co = TypeVar("Value_co", covariant=True)
 
 
 class Quoted(str):
-    """A scalar that is quoted already."""
+    """A YAML scalar that is already quoted."""
 
 
 class RunFiles(NamedTuple):
-    """The paths of a run's files."""
+    """Paths of a run's files."""
 
     project: str
     run: str
@@ -40,7 +40,7 @@ class RunFiles(NamedTuple):
 
 
 def text(path: str) -> str | None:
-    """The text of a file; None if it is missing, unreadable or a symbolic link."""
+    """Return the text of a file; None if it is missing, unreadable or a symbolic link."""
     try:
         return files.to_text(files.read_ours(path))
     except OSError:
@@ -48,13 +48,13 @@ def text(path: str) -> str | None:
 
 
 def write(path: str, content: str) -> None:
-    """Write a file atomically, and its folder if it is missing."""
+    """Write a file atomically, creating its folder if needed."""
     files.make_folder(os.path.dirname(path))
     files.replace(path, files.to_bytes(content))
 
 
 def sweep(run_files: RunFiles) -> None:
-    """Remove the temporary files of a killed writer, so that no commit contains them."""
+    """Delete temporary files left by a killed process, so that no commit contains them."""
     for folder, _, names in os.walk(os.path.dirname(run_files.state)):
         for name in names:
             if re.fullmatch(r".+\.md\.\d+\.tmp", name):
@@ -62,7 +62,7 @@ def sweep(run_files: RunFiles) -> None:
 
 
 def header(keys: Mapping[str, Any]) -> str:
-    """Front matter: lists as blocks, texts in quotes only if YAML needs them."""
+    """Format keys as YAML front matter, with block lists and as few quotes as possible."""
     rows = []
     for key, value in keys.items():
         if isinstance(value, list | tuple):
@@ -78,13 +78,13 @@ def write_state(run_files: RunFiles, state: Mapping[str, Any]) -> None:
 
 
 def read_state(data: str | None) -> dict[str, Any]:
-    """The keys of a run-state; {} if it is missing or invalid."""
+    """Return the keys of run-state.md; {} if it is missing or invalid."""
     keys = front_matter(data)[0] if data is not None else None
     return keys or {}
 
 
 def enter(run_files: RunFiles, node: Node, setpoint: str) -> None:
-    """Delete the outputs of an earlier entry (git has them) and write the setpoint."""
+    """Prepare a node's files for a new entry: delete earlier outputs, which git keeps, and write the setpoint."""
     for name in (CONTROLLER, ACTUATOR, RESULT):
         files.remove(run_files.of_node(node.path, name))
     write(run_files.of_node(node.path, ORCHESTRATOR), _orchestrator(node, 0, "running") + task_section(setpoint))
@@ -95,7 +95,7 @@ def task_section(setpoint: str) -> str:
 
 
 def update(run_files: RunFiles, node: Node, iteration: int, status: str, setpoint: str) -> None:
-    """Write the iteration and the status. The task stays; `setpoint` replaces one that can't be read."""
+    """Write a node's iteration and status; keep the task, or write `setpoint` if the file can't be read."""
     path = run_files.of_node(node.path, ORCHESTRATOR)
     keys, body = front_matter(text(path) or "")
     write(path, _orchestrator(node, iteration, status) + (body if keys is not None else task_section(setpoint)))
@@ -114,14 +114,14 @@ def _orchestrator(node: Node, iteration: int, status: str) -> str:
 
 
 def progress(run_files: RunFiles, node: Node) -> tuple[int, str]:
-    """The iteration and status in the node's own file; -1 and "" without one."""
+    """Return the iteration and status in the node's orchestrator file; -1 and "" without one."""
     keys = read_state(text(run_files.of_node(node.path, ORCHESTRATOR)))
     iteration = keys.get("iteration")
     return (iteration, str(keys.get("status", ""))) if type(iteration) is int else (-1, "")
 
 
 def stub(run_files: RunFiles, node: Node) -> tuple[Reading, ...]:
-    """Write a file with the status `pending` for each sensor."""
+    """Write an output file with the status `pending` for each sensor; return these readings."""
     for sensor in node.sensors:
         content = header({"sensor": sensor.name, "status": "pending"})
         content += f"# Sensor Output: {sensor.name}\n"
@@ -131,14 +131,14 @@ def stub(run_files: RunFiles, node: Node) -> tuple[Reading, ...]:
 
 
 def discard(run_files: RunFiles, node: Node, name: str) -> None:
-    """Delete an output before the step that writes it; "sensors" names the files of all sensors."""
+    """Delete the node's output file `name`, or all sensor output files if `name` is "sensors"."""
     names = [sensor_file(sensor.name) for sensor in node.sensors] if name == "sensors" else [name] if name else []
     for each in names:
         files.remove(run_files.of_node(node.path, each))
 
 
 def readings(run_files: RunFiles, node: Node) -> tuple[Reading | None, ...]:
-    """The reading of each sensor's file; None for a file that is missing or invalid."""
+    """Return the reading in each sensor's file; None for a missing or invalid file."""
     paths = [run_files.of_node(node.path, sensor_file(sensor.name)) for sensor in node.sensors]
     return tuple(_reading(path, sensor.name) for path, sensor in zip(paths, node.sensors, strict=True))
 
@@ -154,21 +154,21 @@ def _reading(path: str, name: str) -> Reading | None:
 
 
 class Output(Protocol[Value_co]):
-    """The files that one call must write."""
+    """The output files that one agent call must write."""
 
     @property
     def paths(self) -> list[str]:
-        """Absolute paths."""
+        """Absolute paths of the files."""
 
     def read(self) -> Value_co:
-        """The value of the files; Broken if one is missing or breaks its contract."""
+        """Parse the files; raise Broken if one is missing or breaks its contract."""
 
     def check_printed(self, printed: str) -> None:
-        """Raise Broken if what the agent printed can't replace its missing file."""
+        """Raise Broken if the agent's printed output can't replace its missing file."""
 
 
 class SensorFiles(NamedTuple):
-    """The outputs of all sensors of a node."""
+    """The output files of all sensors of a node."""
 
     run_files: RunFiles
     node: Node
@@ -186,7 +186,7 @@ class SensorFiles(NamedTuple):
 
 
 class ControllerFile(NamedTuple):
-    """The output of a node's controller."""
+    """The output file of a node's controller."""
 
     run_files: RunFiles
     node: Node
@@ -197,7 +197,7 @@ class ControllerFile(NamedTuple):
 
     @property
     def needs_plan(self) -> bool:
-        """True if the actuator is a loop, whose task is the plan."""
+        """True if the actuator is a loop or a child node, which needs the plan as its task."""
         return self.node.child is not None or self.node.strategy == LOOP
 
     def read(self) -> Decision:
@@ -208,7 +208,7 @@ class ControllerFile(NamedTuple):
 
 
 class ActuatorFile(NamedTuple):
-    """The output of a node's actuator."""
+    """The output file of a node's actuator."""
 
     run_files: RunFiles
     node: Node
@@ -225,7 +225,7 @@ class ActuatorFile(NamedTuple):
 
 
 def _checked(path: str, judge: Callable[..., Value], *args: object) -> Value:
-    """Judge a file's text; Broken with the file's name if it breaks its contract."""
+    """Parse a file with `judge`; raise Broken with the file's name if it is missing or breaks its contract."""
     content, name = text(path), os.path.basename(path)
     if content is None:
         raise Broken(f"{name} was not written")

@@ -1,4 +1,4 @@
-"""The commit message of a boundary, made from a node's state and parsed again; and where a run is resumed. Pure."""
+"""Format and parse the commit messages that record node states; find where to resume a run. No side effects."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -10,12 +10,12 @@ SUMMARY, ACTION = 72, 200
 ENTRY = "initial entry (sensors skipped)"
 MEASURED = "initial measurement"
 _SUBJECT = re.compile(r"ai-loop\[([^\]]+)\]: iteration ([0-9]{1,9}(?:\.[0-9]{1,9})*) — (\S.*)")
-_WRONG = "error: "  # prefix of the action of a failed node, fixed by the commit format
+_WRONG = "error: "  # prefix of a failed node's action; part of the commit format
 _KEYS = ("node-path", "level", "iteration", "status", "target-met", "sensors", "action")
 
 
 class Boundary(NamedTuple):
-    """One commit of a run: the node, the label, and the state that it closes with."""
+    """One commit of a run, made when a node enters, finishes an iteration or ends: its node, label and state."""
 
     path: str
     label: str
@@ -23,7 +23,7 @@ class Boundary(NamedTuple):
 
 
 def one_line(text: str, longest: int) -> str:
-    """The text on one line without control characters, cut at a word; never empty."""
+    """Return the text on one line without control characters, cut at a word; never empty."""
     plain = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
     if len(plain) > longest:
         plain = (plain[: longest - 1].rpartition(" ")[0] or plain[: longest - 1]).rstrip(" ,;:.") + "…"
@@ -51,9 +51,9 @@ def subject(boundary: Boundary) -> str:
 
 
 def read(text: str) -> Boundary | None:
-    """The boundary in a commit message; None if rooda did not write it."""
+    """Parse the boundary in a commit message; None if rooda did not write the message."""
     subject, _, body = text.strip("\n").partition("\n")
-    found = _SUBJECT.search(subject.strip())  # a hook may have added words around it
+    found = _SUBJECT.search(subject.strip())  # a hook may have added text around it
     fields = dict(re.findall(r"^\[([\w-]+)\] (.*)$", body, re.MULTILINE))
     if not found or not all(key in fields for key in _KEYS) or fields["status"] not in STATUSES:
         return None
@@ -72,18 +72,18 @@ def _readings(text: str) -> tuple[Reading, ...]:
 
 
 def state_of_error(why: str, iteration: int, readings: tuple[Reading, ...]) -> NodeState:
-    """The state of a node that failed in this iteration. `readings` come from its files."""
+    """Return the state of a node that failed in this iteration."""
     text = f"{_WRONG}{why}"
     return _state(iteration, ERROR, readings, one_line(text, SUMMARY), one_line(text, ACTION))
 
 
 def _state(iteration: int, status: str, readings: tuple[Reading, ...], summary: str, action: str) -> NodeState:
-    """The state in a commit message, whether it is made or parsed."""
+    """Build the node state of a commit message; the error is derived from the action."""
     error = action.removeprefix(_WRONG) if status == ERROR else ""
     return NodeState(iteration, status, readings, summary, action, error)
 
 
-# Where a node is resumed, by its files and commits.
+# Where to resume a node, according to its files and commits.
 MEASURE, CONTROLLER, ACTUATOR, CHILD, SENSORS, COMMIT = (
     *("measure", "controller", "actuator", "child", "sensors", "commit"),
 )
@@ -91,7 +91,7 @@ STEP_OF = {  # the value of `active-step` during each step
     **{"ENTER": MEASURE, "MEASURE": MEASURE, "OPEN": CONTROLLER, "CONTROL": CONTROLLER},
     **{"ACT": ACTUATOR, "LOOP": ACTUATOR, "CHILD": CHILD, "SENSORS": SENSORS},
 }
-_BEFORE = {  # the steps done before the active one; the active one is done if its files exist
+_BEFORE = {  # steps done before the active one, which is done if its files exist
     CONTROLLER: ("OPEN",),
     ACTUATOR: ("OPEN", "CONTROL"),
     CHILD: ("OPEN", "CONTROL", "CHILD"),
@@ -102,15 +102,15 @@ _ITSELF = {CONTROLLER: ("CONTROL",), ACTUATOR: ("ACT", "LOOP"), SENSORS: ("SENSO
 
 
 class NodeRecord(NamedTuple):
-    """Facts about one node from the files and commits of a run."""
+    """One node as recorded in the files and commits of a run."""
 
     parent_label: str = ""
     boundaries: Sequence[Boundary] = ()  # this node's commits in this run, oldest first
-    iteration: int = -1  # of its orchestrator-output.md, -1 without one
+    iteration: int = -1  # from its orchestrator-output.md; -1 without one
     status: str = ""
     on_stack: bool = False
-    step: str = ""  # active-step, if this node is the active one; `child` if one below it is
-    fresh: Collection[str] = ()  # of CONTROL, ACT, SENSORS: those whose files exist and belong to this iteration
+    step: str = ""  # active-step if this node is active; `child` if a node below it is
+    fresh: Collection[str] = ()  # those of CONTROL, ACT, SENSORS whose files exist and belong to this iteration
 
 
 class Position(NamedTuple):
@@ -119,28 +119,28 @@ class Position(NamedTuple):
 
 
 def position(record: NodeRecord) -> Position:
-    """The state after the node's last boundary of this entry, and the steps done since."""
+    """Return where to resume a node: the state of its last commit in this entry, and the steps done since."""
     own = [each for each in record.boundaries if own_iteration(record.parent_label, each.label) is not None]
     if own:
         state = own[-1].state
         return Position(state, _finished_steps(record, state.iteration + 1) if state.status == RUNNING else ())
     known = record.status == RUNNING or (record.status != "" and record.step in ("", CHILD))
-    if record.on_stack and known and record.iteration >= 1:  # a hand-made state without commits
+    if record.on_stack and known and record.iteration >= 1:  # a handwritten state without commits
         return Position(NodeState(record.iteration - 1), _finished_steps(record, record.iteration))
     return Position(None, _of_entry(record))
 
 
 def _of_entry(record: NodeRecord) -> tuple[str, ...]:
-    """An inner node is entered again, which costs nothing; at the top a finished measurement is kept."""
+    """Return the finished steps of a node's entry: a finished measurement of the top node, else none."""
     entered = record.on_stack and record.iteration == 0 and record.status == RUNNING and not record.parent_label
     return ("ENTER", "MEASURE") if entered and "SENSORS" in record.fresh else ()
 
 
 def _finished_steps(record: NodeRecord, number: int) -> tuple[str, ...]:
-    """The finished steps of this iteration.
+    """Return the finished steps of this iteration.
 
-    A step's files are deleted before it becomes the active one, so an existing file is its work. Without an active
-    step the files alone decide.
+    A step's files are deleted before it becomes active, so an existing file was written by it. Without an active
+    step, the files alone decide.
     """
     if record.iteration != number:
         return ()

@@ -1,4 +1,4 @@
-"""One call of a flow's agent: it writes its own outputs and touches nothing else. A failed call is repeated once."""
+"""Make agent calls for a flow: undo forbidden changes, check the outputs, retry a failed call once."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -20,9 +20,9 @@ from rooda.run.prompts import Measure
 from rooda.run.session import Session
 from rooda.run.setup import Setup
 
-ESTIMATED = ""  # no vocabulary: a quarter of the characters
+ESTIMATED = ""  # no token encoding: estimate tokens as a quarter of the characters
 TRIES = 2
-OFFENCES = 2  # of one agent file in a run; the second one ends the node
+OFFENCES = 2  # of one agent file in a run; the second offence ends the node
 WORDS = {
     "timeout": "ended after {limit} s",
     "idle": "ended after {limit} s without output",
@@ -33,13 +33,13 @@ Value = TypeVar("Value")
 
 
 class Request(NamedTuple, Generic[Value]):
-    """A call to be made, and the output that it must write."""
+    """An agent call to make, and the output that it must write."""
 
     kind: str  # sensor | controller | actuator
-    who: str  # its agent file, for people and for counting offences
-    path: str  # the node's
+    who: str  # its agent file, for messages and for counting offences
+    path: str  # of the node
     label: str
-    number: int  # the node's iteration
+    number: int  # iteration of the node
     agent: Agent
     prompt: str
     output: Output[Value]
@@ -47,19 +47,19 @@ class Request(NamedTuple, Generic[Value]):
 
     @property
     def name(self) -> str:
-        """The call's name in messages: `controller FILE`; a sensor call has the name of its node."""
+        """The call's name in messages: "controller FILE", or "sensors of NODE"."""
         return self.who if self.kind == "sensor" else f"{self.kind} {self.who}"
 
 
 class Calls:
-    """Makes the calls of one run."""
+    """Makes the agent calls of one run."""
 
     def __init__(self, session: Session, setup: Setup, guard: Guard) -> None:
         self._session, self._setup, self._guard = session, setup, guard
         self._offences: dict[str, int] = {}
 
     def make(self, request: Request[Value]) -> Value:
-        """Make the call and return the value of its output; NodeFailed after the last try."""
+        """Make the call and return its parsed output; raise NodeFailed after the last attempt."""
         failed = 0
         while True:
             reply = self._ask(request, failed + 1)
@@ -80,7 +80,7 @@ class Calls:
 
     @contextmanager
     def guarded(self, who: str, outputs: Sequence[str], may_edit: bool, may_commit: bool = False) -> Iterator[None]:
-        """Delete the outputs; afterwards undo every change that the work inside was not allowed to make."""
+        """Delete the outputs before the block; after it, undo every change that the block was not allowed to make."""
         for path in outputs:
             files.remove_tree(path)
         before = self._guard.before()
@@ -113,12 +113,12 @@ class Calls:
         )
         with self.guarded(request.who, request.output.paths, request.may_edit):
             reply = self._session.calls.ask(call)
-        if reply.ended == "interrupted" or reply.outcome == USAGE_LIMIT:  # a signal ended the wait for the limit's end
+        if reply.ended == "interrupted" or reply.outcome == USAGE_LIMIT:  # a signal ended the wait for the reset
             raise Interrupted(self._session.signalled())
         return reply
 
     def _read(self, request: Request[Value], reply: Reply, stem: str) -> Value:
-        """Read the output. If its one file is missing, what the agent printed may replace it."""
+        """Parse the output; if its only file is missing, use what the agent printed if that is valid."""
         paths = request.output.paths
         if len(paths) == 1 and text(paths[0]) is None:
             printed = unfenced(reply.answer.whole or "")
@@ -137,15 +137,15 @@ class Calls:
 
 
 def _stem(request: Request[Any], attempt: int) -> str:
-    """The prefix of the names of a call's files."""
+    """Return the file name prefix of a call's files."""
     return f"{request.number:04d}-{request.kind}-{request.label}" + ("-again" if attempt > 1 else "")
 
 
 def _measure(text: str, setup: Setup) -> Measure:
-    """Count tokens exactly only if the prompt may exceed the budget.
+    """Return how to count a prompt's tokens: exactly only if it may exceed the budget.
 
-    A token has at least one byte, so a prompt with fewer bytes than the budget has tokens fits. Each prompt of a flow
-    is different, and an exact count costs more than everything else that rooda does for a call.
+    A token has at least one byte, so a prompt with fewer bytes than the budget has tokens fits. An exact count costs
+    more than everything else that rooda does for a call, and as all prompts of a flow differ, it can't be cached.
     """
     within = len(text.encode("utf-8", "replace")) <= setup.token_budget or not setup.token_budget
     return Measure(ESTIMATED if within else setup.token_encoding, setup.token_budget)

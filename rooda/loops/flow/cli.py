@@ -20,11 +20,11 @@ def tab_runs(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[C
 
 
 @click.command(short_help="Write flow.yaml and its agent files for this project.")
-@click.option("--levels", type=click.IntRange(1, 2), metavar="N", help="One loop, or a loop inside another.")
+@click.option("--levels", type=click.IntRange(1, 2), metavar="N", help="1: one loop; 2: a loop inside another.")
 @click.option("--sensor", "sensors", multiple=True, metavar="NAME=COMMAND", help="A sensor; repeatable.")
 @click.option("--outer", multiple=True, metavar="NAME=COMMAND", help="A sensor of the outer loop; repeatable.")
-@click.option("--demo", metavar="DIR", help="Make a small project with a flow and scripted agents.")
-@click.option("-y", "--yes", is_flag=True, help="Ask nothing; accept the proposals.")
+@click.option("--demo", metavar="DIR", help="Create a small project with a flow and scripted agents in DIR.")
+@click.option("-y", "--yes", is_flag=True, help="Accept all proposals without asking.")
 @click.pass_context
 def setup(
     ctx: click.Context,
@@ -36,8 +36,8 @@ def setup(
 ) -> int:
     """Propose sensors for the project in this folder, and write .ai-loop/flow.yaml and .claude/agents/loop-*.md.
 
-    Safe to repeat: existing files are never changed. Avoid hyphens in the names of sensors: some viewers of the commits
-    split a name there.
+    Safe to repeat: existing files are never changed. Avoid hyphens in sensor names, because some commit viewers split
+    names there.
     """
     if demo is not None:
         from rooda.loops.registry import demo_of
@@ -48,11 +48,11 @@ def setup(
     return set_up(where(ctx).workspace, Answers(levels, sensors, outer, yes))
 
 
-@click.command(short_help="Show the topology as a tree, or all its faults.")
+@click.command(short_help="Show the topology as a tree, or all its errors.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
 def check(ctx: click.Context, as_json: bool) -> int:
-    """Read .ai-loop/flow.yaml and the agent files it names; show the tree, or every fault with its line and node."""
+    """Read .ai-loop/flow.yaml and the agent files it names; show the tree, or every error with its line and node."""
     from rooda.loops.flow.status import show_topology
 
     return show_topology(where(ctx), as_json)
@@ -78,14 +78,14 @@ run = click.Command(
             flag_value="",
             metavar="[RUN]",
             shell_complete=tab_runs,
-            help="Resume that run.",
+            help="Resume RUN, or an open run.",
         ),
-        click.Option(["--new"], is_flag=True, help="Start a new run; unfinished ones stay as they are."),
+        click.Option(["--new"], is_flag=True, help="Start a new run and leave unfinished runs as they are."),
         click.Option(["--allow-dirty"], is_flag=True, help="Include uncommitted changes in the first commit."),
         options.worktree(),
         *options.for_kind(),
     ],
-    help="Work on TASK until the target is met or a limit is reached, on a new branch with one commit per step.",
+    help="Work on TASK until the target is met or a limit is reached, on a new branch with one commit per iteration.",
     short_help="Work on a task until the target is met.",
 )
 
@@ -102,8 +102,8 @@ resume = click.Command(
     callback=_resume,
     params=[click.Argument(["name"], required=False, metavar="[RUN]", shell_complete=tab_runs), *options.for_kind()],
     help="Resume an interrupted run on its branch. RUN is its id; the default is the only open run. "
-    "A run that is named can also be one that ended with an error, which is resumed at the step that failed, "
-    "or at its limit, which must be raised first.",
+    "RUN can also have ended with an error, and is then resumed at the step that failed, or at its limit, "
+    "which you must raise first.",
     short_help="Resume an interrupted run.",
 )
 
@@ -113,7 +113,7 @@ resume = click.Command(
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
 def status(ctx: click.Context, name: str | None, as_json: bool) -> int:
-    """Show RUN; the default is the open run, or the newest one."""
+    """Show RUN; the default is the open run, else the newest."""
     from rooda.loops.flow.status import show_run
 
     return show_run(where(ctx), name, as_json)
@@ -132,8 +132,9 @@ def log(ctx: click.Context, name: str | None, as_json: bool) -> int:
 
 HELP = """A hierarchy of control loops on git.
 
-Sensors measure, a controller compares that with the target and decides, an actuator or a loop inside it acts; then the
-sensors measure again. Each step is one commit on the run's own branch. The topology is in .ai-loop/flow.yaml.
+Sensors measure, a controller compares the readings with the target and decides, an actuator or an inner loop acts;
+then the sensors measure again. Each iteration is one commit on the run's own branch. The topology is in
+.ai-loop/flow.yaml.
 """
 flow = InOrder(
     "flow",

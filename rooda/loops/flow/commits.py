@@ -1,4 +1,4 @@
-"""The commits of a flow, one for each boundary: make them, read them, remove them."""
+"""Create, read and remove the commits of a flow's runs."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,24 +18,24 @@ FEW = 300  # paths that fit on one command line
 
 
 def runs_at(repo: Repo, commit: str) -> list[str]:
-    """The names of the run folders in a commit."""
+    """Return the names of the run folders in a commit."""
     done = repo.run("ls-tree", "-z", "--name-only", f"{commit}:{repo.inside(RUNS)}")
     return [name.decode("utf-8", "replace") for name in done.out.split(b"\0") if name] if done.code == 0 else []
 
 
 def committed(repo: Repo, commit: str, path: str) -> bytes | None:
-    """The content of a file of the project in a commit."""
+    """Return the content of a project file in a commit; None if the commit doesn't have it."""
     done = repo.run("cat-file", "blob", f"{commit}:{repo.inside(path)}")
     return done.out if done.code == 0 else None
 
 
 class LoggedCommit(NamedTuple):
     commit: str
-    boundary: Boundary | None  # None: not a commit of rooda
+    boundary: Boundary | None  # None: not made by rooda
 
 
 def history(repo: Repo, root: str, run: str, tip: str = "HEAD") -> list[LoggedCommit]:
-    """The commits of a run, oldest first, starting with its first boundary; [] if it has none."""
+    """Return the commits of a run, oldest first, from the commit of its first measurement; [] if there is none."""
     found: list[LoggedCommit] = []
     while page := _page(repo, tip, len(found)):
         for each in page:
@@ -55,15 +55,15 @@ def _page(repo: Repo, tip: str, skipped: int) -> list[LoggedCommit]:
 
 
 class Committer(NamedTuple):
-    """Makes the commits of a run."""
+    """Creates the commits of a run."""
 
     repo: Repo
     branch: str
-    always: str  # a folder of the project that is committed even where it is ignored
+    always: str  # a project folder that is committed even if git ignores it
     verify: bool = True  # run the user's hooks
 
     def commit(self, message: str, changed: Sequence[str] | None) -> None:
-        """Commit the changed paths, or all changes if they are unknown. NodeFailed if git or a hook refuses."""
+        """Commit the changed paths, or all changes if None; raise NodeFailed if git or a hook refuses."""
         add_all = changed is None or not self._add([*changed, self.repo.inside(self.always)])
         if add_all:
             _must_add(self.repo.run(*add_command(self.repo)))
@@ -71,17 +71,17 @@ class Committer(NamedTuple):
         self._commit(message, self.verify)
 
     def commit_own(self, message: str) -> None:
-        """Commit only the run's folder, without hooks; changes that a hook refused stay uncommitted."""
+        """Commit only the run's folder, without hooks; other changes stay uncommitted."""
         unstage(self.repo)
         _must_add(self._forced([self.repo.inside(self.always)]))
         self._commit(message, verify=False)
 
     def _add(self, paths: Sequence[str]) -> bool:
-        """Add paths as arguments: a git whose stdin breaks off would read an empty list and add everything."""
+        """Add the paths, given as arguments: git would add everything if a list on stdin were cut off."""
         return len(paths) <= FEW and self._forced(paths).code == 0
 
     def _forced(self, paths: Sequence[str]) -> Captured:
-        """Add paths even if git ignores them."""
+        """Add the paths even if git ignores them."""
         return self.repo.run(*add_command(self.repo), "-f", "--", *paths)
 
     def _commit(self, message: str, verify: bool) -> None:
@@ -98,9 +98,9 @@ class Committer(NamedTuple):
 
 def _must_add(done: Captured) -> None:
     if done.code:
-        raise NodeFailed("git can't add what changed", command.error_text(done))
+        raise NodeFailed("git can't add the changes", command.error_text(done))
 
 
 def uncommit(repo: Repo, commit: str) -> None:
-    """Remove this commit and those after it from the branch; their changes stay in the work tree."""
+    """Remove this commit and all later ones from the branch; their changes stay in the work tree."""
     repo.run_checked("reset", "-q", "--soft", f"{commit}^")

@@ -1,4 +1,4 @@
-"""The contracts of the agents' artifacts: parse and check them. Pure."""
+"""Parse the files that agents write and check them against their contracts. No side effects."""
 
 import re
 from collections.abc import Sequence
@@ -10,31 +10,31 @@ MOST = 1_048_576  # characters of a sensor's file that are parsed
 
 
 class Broken(ValueError):
-    """An artifact breaks its contract. The message continues a sentence that starts with the file's name."""
+    """An agent's file breaks its contract; the message continues a sentence that starts with the file's name."""
 
 
 def reading(text: str, name: str) -> Reading:
-    """The reading in a sensor's file: pass or fail."""
+    """Parse the reading in a sensor's file: pass or fail."""
     found = any_reading(text, name)
     if found.status == PENDING:
-        raise Broken("has the status 'pending'; pass or fail was asked for")
+        raise Broken("has the status 'pending', expected pass or fail")
     return found
 
 
 def any_reading(text: str, name: str) -> Reading:
-    """The reading in a sensor's file: pass, fail or pending."""
+    """Parse the reading in a sensor's file: pass, fail or pending."""
     keys, _ = front_matter(text[:MOST])
     if keys is None:
         raise Broken("has no front matter that can be read")
     if keys.get("status") not in (PASS, FAIL, PENDING):
-        raise Broken(f"has the status {keys.get('status')!r:.100}; pass or fail was asked for")
+        raise Broken(f"has the status {keys.get('status')!r:.100}, expected pass or fail")
     if str(keys.get("sensor", name)) != name:
         raise Broken(f"names the sensor {keys['sensor']!r:.100}")
     return Reading(name, keys["status"])
 
 
 def decision(text: str, needs_plan: bool) -> Decision:
-    """The decision in a controller's file. `needs_plan`: the actuator is a loop, whose task is the plan."""
+    """Parse the decision in a controller's file; with `needs_plan`, require an action plan unless the target is met."""
     keys, body = front_matter(text)
     if keys is None:
         raise Broken("has no front matter that can be read")
@@ -48,7 +48,7 @@ def decision(text: str, needs_plan: bool) -> Decision:
 
 
 def action(text: str) -> Action:
-    """The action in an actuator's file: the first sentence under `What Was Done`, else of the whole text."""
+    """Parse the action in an actuator's file: the first sentence under `What Was Done`, else of the whole text."""
     _, body = front_matter(text)
     if not body.strip():
         raise Broken("is empty")
@@ -57,7 +57,7 @@ def action(text: str) -> Action:
 
 
 def require_report(text: str) -> None:
-    """Raise Broken unless the text has a `What Was Done` section, as an actuator's report has."""
+    """Raise Broken unless the text is an actuator's report, with a `What Was Done` section."""
     if not section(text, "what was done"):
         raise Broken("is not a report")
 
@@ -71,7 +71,7 @@ def first_sentence(text: str) -> str:
 
 
 def section(text: str, title: str) -> str:
-    """The text under the first level-2 heading with this beginning, up to the next heading of level 1 or 2.
+    """Return the text below the first level-2 heading that starts with `title`, up to the next level-1 or -2 heading.
 
     Headings inside code fences do not count.
     """
@@ -94,19 +94,19 @@ def section(text: str, title: str) -> str:
 
 
 def trimmed(text: str) -> str:
-    """The text without blank lines at both ends, otherwise unchanged."""
+    """Return the text without leading and trailing blank lines, otherwise unchanged."""
     rows = rows_of(text)
     filled = [place for place, row in enumerate(rows) if row.strip()]
     return "".join(rows[filled[0] : filled[-1] + 1]).rstrip("\r\n") if filled else ""
 
 
 def rows_of(text: str) -> list[str]:
-    """The lines with their line feeds; no other character ends a line."""
+    """Split the text into lines at line feeds only, keeping the line feeds."""
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
 def unfenced(text: str) -> str:
-    """The text without a code fence around the whole of it."""
+    """Return the text without a code fence that encloses all of it."""
     first, newline, rest = text.strip().partition("\n")
     mark = re.match(r"`{3,}+|~{3,}+", first)
     count = min(len(mark[0]), len(rest) - len(rest.rstrip(mark[0][0]))) if mark and newline else 0

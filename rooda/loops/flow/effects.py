@@ -1,4 +1,4 @@
-"""The effects of a flow's loop, for one session."""
+"""The effects of a flow's loop for one session: agent calls, commands and files."""
 
 import os
 import re
@@ -45,12 +45,12 @@ class CallSettings(NamedTuple):
 
     setup: Setup
     agents: FlowAgents
-    native: bool = False  # rooda runs the sensors' commands itself
+    native: bool = False  # rooda runs the sensor commands itself
     sensor_timeout: float = 0.0
 
 
 class Effects(FlowWorld):
-    """The effects of one session. Every call is guarded: only its own outputs and what it may edit can change."""
+    """The effects of one session. Every call is guarded: only its outputs, and files that it may edit, can change."""
 
     def __init__(self, session: Session, run_files: RunFiles, guard: Guard, settings: CallSettings) -> None:
         self._session, self._run_files, self._settings = session, run_files, settings
@@ -72,7 +72,7 @@ class Effects(FlowWorld):
         artifacts.update(self._run_files, entry.node, number, "running", self._session.clean(entry.setpoint))
 
     def measure(self, entry: NodeEntry, number: int) -> tuple[Reading, ...]:
-        """One call runs all sensors of the node."""
+        """Run all sensors of the node, in one agent call or natively, and return their readings."""
         node, output = entry.node, SensorFiles(self._run_files, entry.node)
         if not node.sensors:
             return ()
@@ -96,7 +96,7 @@ class Effects(FlowWorld):
         )
 
     def control(self, entry: NodeEntry, number: int) -> Decision:
-        """A controller whose sensors all pass gets the cheap model."""
+        """Call the node's controller for its decision, with the cheap model if all sensors pass."""
         node = entry.node
         text, sensors = self._agent_file(node.controller), self._sensors(node)
         now = artifacts.readings(self._run_files, node)
@@ -119,7 +119,7 @@ class Effects(FlowWorld):
         )
 
     def act(self, entry: NodeEntry, number: int, decision: Decision) -> Action:
-        """The actuator edits files and does nothing else."""
+        """Run the node's actuator, an agent that edits files or another loop, and return a summary of its action."""
         node = entry.node
         if node.strategy == LOOP:
             return self._run_loop(entry, number, decision)
@@ -148,7 +148,7 @@ class Effects(FlowWorld):
         return result(self._run_files, entry.node)
 
     def _run_loop(self, entry: NodeEntry, number: int, decision: Decision) -> Action:
-        """Run a loop of another kind on the plan and write the actuator's output."""
+        """Run another kind of loop on the plan and write the actuator's output file."""
         output = self._run_files.of_node(entry.node.path, ACTUATOR)
         with self._calls.guarded(f"the loop of {entry.node.path}", [output], True, may_commit=True):
             done = run_loop(self._session, self._settings.agents.agent, entry.node, number, decision.plan)
@@ -156,11 +156,11 @@ class Effects(FlowWorld):
         return done
 
     def _run_sensors(self, sensors: list[SensorPrompt], number: int) -> None:
-        """Run the sensors' commands one after the other, in the flow's order."""
+        """Run the sensor commands one after the other, in the flow's order, and write their output files."""
         for place, each in enumerate(sensors, 1):
             command = command_of(each.text)
             if not command:
-                raise NodeFailed(f"the sensor {each.name} names no command for rooda to run")
+                raise NodeFailed(f"the sensor {each.name} defines no command for rooda to run")
             name = f"sensor-{place}-{each.name}"
             ran = self._session.run((Command(command, name, self._settings.sensor_timeout, number),))[0]
             if ran.ended == "interrupted":
@@ -176,7 +176,7 @@ class Effects(FlowWorld):
         ]
 
     def _agent_file(self, path: str) -> str:
-        """The text of an agent file; NodeFailed if it can't be read."""
+        """Return the text of an agent file; raise NodeFailed if it can't be read."""
         try:
             return workspace_files.text(self._run_files.project, path)
         except OSError as problem:
@@ -184,12 +184,12 @@ class Effects(FlowWorld):
 
 
 def prompt_text(name: str) -> str:
-    """A prompt or template that comes with rooda."""
+    """Return the text of a prompt or template shipped with rooda."""
     return files.text(shipped("prompts", f"flow/{name}"))
 
 
 def result(run_files: RunFiles, node: Node) -> Action:
-    """The outcome in the result file of a node that has ended; NodeFailed if it is invalid."""
+    """Return the outcome in an ended node's result file; raise NodeFailed if it is invalid or an error."""
     keys = artifacts.read_state(artifacts.text(run_files.of_node(node.path, RESULT)))
     status, rounds = keys.get("status"), keys.get("iterations-executed")
     if status not in STATUSES or type(rounds) is not int:
@@ -199,12 +199,12 @@ def result(run_files: RunFiles, node: Node) -> Action:
     return Action(f"{node.id}: {status} after {rounds} iterations")
 
 
-# Native sensors: rooda runs the command in each agent file itself; exit code 0 is a pass.
-KEPT = 16_384  # bytes of output that go into a sensor's file
+# Native sensors: rooda itself runs the command in each agent file; exit code 0 means pass.
+KEPT = 16_384  # bytes of output kept in a sensor's file
 
 
 def command_of(text: str) -> str:
-    """The `command` of the front matter, else the block after "Run the following command:"; "" without either."""
+    """Return the sensor's command: `command` in the front matter, else the block after "Run the following command:"."""
     if command := lenient(text).get("command"):
         return str(command).strip()
     found = re.search(r"run the following command:?\**[ \t]*\n\s*\n?((?:(?: {4}|\t)[^\n]*\n?)+)", text, re.I)
@@ -215,7 +215,7 @@ def command_of(text: str) -> str:
 
 
 def sensor_report(name: str, command: str, ran: CommandResult) -> str:
-    """The output of a sensor, in the form that an agent writes."""
+    """Return a native sensor's output file, in the format that an agent would write."""
     try:
         output = files.tail(ran.output, KEPT).decode("utf-8", "replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""The events of a flow, as typed records."""
+"""Typed records of a flow's events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Sensor = Annotated[str, "pass", "fail", "pending"]
 
 
 def _turn_of(event: str, facts: Mapping[str, Any]) -> tuple[bool, int | None]:
-    """The turns of a flow are the iterations of its top node."""
+    """Return whether the event ends a turn and the next turn's number; a turn is an iteration of the top node."""
     if event == "node.boundary" and facts["level"] == 0:
         return True, facts["number"] + 1 if facts["status"] == "running" else None
     return turn_of(event, facts)
@@ -23,13 +23,13 @@ KIND = LoopKind("flow", moments={"error": "stuck"}, turn_events=("node.boundary"
 
 
 class RunStarted(Event, name="run.started", durable=True):
-    nodes: list[str]  # ids of the nodes, from the outside in
-    nodes_paths: list[str]  # their paths
+    nodes: list[str]  # ids of the nodes, outermost first
+    nodes_paths: list[str]  # paths of the nodes, outermost first
     task: str  # the task
     branch: str  # the run's branch
     base_branch: str  # the branch that was checked out at the start
     active: str  # the path of the active node
-    # its next step: `measure`, `controller`, `actuator`, `child`, `sensors`, `commit`; empty at the start
+    # the active node's next step: `measure`, `controller`, `actuator`, `child`, `sensors`, `commit`; empty at the start
     step: str
     number: int  # the iteration of the top node that is started or resumed, from 0
     max_iterations: int  # the top node's limit
@@ -41,47 +41,47 @@ class RunResumed(RunStarted, name="run.resumed", durable=True):
 
 
 class NodeEntered(Event, name="node.entered"):
-    """A node is entered. An inner node is entered once in each iteration of its parent."""
+    """A node was entered. An inner node is entered once per iteration of its parent."""
 
     iteration: int
     node: str  # the node's path
-    level: int  # its depth, from 0
-    label: str  # the dot label: `1.2.0`
-    number: int  # the last part of it
+    level: int  # the node's depth, from 0
+    label: str  # the dotted iteration label, such as `1.2.0`
+    number: int  # the last part of the label
     max_iterations: int  # the node's limit
-    status: Status  # of the node
-    target_met: bool  # true if its controller decided so
-    sensors: Mapping[str, Sensor]  # by name; empty at the node's entry
-    summary: str  # as in the commit's subject
-    action: str  # as in the commit's message
-    error: str  # the reason, if the node ended with an error; else empty
-    executed: int  # number of iterations in which the controller ran
+    status: Status  # the node's status
+    target_met: bool  # true if the controller decided that the target is met
+    sensors: Mapping[str, Sensor]  # status per sensor; empty at the node's entry
+    summary: str  # the summary, as in the commit's subject
+    action: str  # the action, as in the commit's message
+    error: str  # the error if the node ended with one, else empty
+    executed: int  # number of iterations in which the node's controller ran
 
 
 class NodeAnswered(Event, name="node.answered"):
     """An agent, or rooda itself, has written its output files, which are checked next."""
 
     node: str  # the node's path
-    label: str  # the dot label of its iteration: `1.2`
-    # the kind of call; `sensor` also if rooda runs the sensors
+    label: str  # the dotted label of the node's iteration, such as `1.2`
+    # the kind of call; `sensor` even if rooda runs the sensors itself
     call: Annotated[str, "sensor", "controller", "actuator"]
-    files: list[str]  # copies of the output files: one per sensor, or that of the controller or actuator
+    files: list[str]  # paths of copies of the output files: one per sensor, or one of the controller or actuator
 
 
 class NodeBoundary(NodeEntered, name="node.boundary"):
-    """A boundary was committed."""
+    """A node's entry, iteration or end was committed."""
 
 
 class NodeEnded(NodeBoundary, name="node.ended"):
-    reason: Annotated[str, "target-met", "max-iterations", "error"]  # why
+    reason: Annotated[str, "target-met", "max-iterations", "error"]  # why the node ended
 
 
 class RunEnded(Event, name="run.ended", durable=True):
     status: Status  # `running`: the run can be resumed
-    reason: Annotated[str, "target-met", "max-iterations", "error", "signal", "limit"]  # why
-    exit_code: int  # of rooda
+    reason: Annotated[str, "target-met", "max-iterations", "error", "signal", "limit"]  # why the session ended
+    exit_code: int  # rooda's exit code
     branch: str  # the run's branch
-    elapsed: float  # of this session
+    elapsed: float  # duration of this session in seconds
     base_branch: str = ABSENT  # only if the run has ended: the base branch
     commits: int = ABSENT  # only if the run has ended: number of commits
     executed: int = ABSENT  # only if the run has ended: number of iterations in which the top node's controller ran

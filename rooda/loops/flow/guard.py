@@ -18,7 +18,7 @@ BARE = re.compile(rb"'(.+)/' does not have a commit checked out")
 
 
 class GuardState(NamedTuple):
-    """The state before a call."""
+    """The guarded state before a call: HEAD, work tree, protected files, refs and nested repositories."""
 
     head: Head
     tree: str
@@ -29,33 +29,33 @@ class GuardState(NamedTuple):
 
 
 class Guard:
-    """Compares the work tree by trees of a scratch index, and the run's folder and the flow's files byte by byte."""
+    """Undoes forbidden changes; compares git trees of the work tree, and the run's and flow's files byte by byte."""
 
     def __init__(self, repo: Repo, root: Node, run: str) -> None:
         self._repo, self._run = repo, run_folder(run)
         self._protected = {FLOW_FILE, *agent_files(root)}
         self._index = os.path.join(repo.folder, SCRATCH)
-        self._tree = ""  # of the work tree now, "" if unknown
+        self._tree = ""  # the current work tree; "" if unknown
         self._head = read_head(repo)
         self._marks = repository.head_fingerprint(repo, self._head.branch)
         self._refs = Refs(repo)
         self.nested = NestedRepos(repo)
         self._without_commit: set[str] = set()  # nested repositories without a commit, which no tree can hold
         self._base = ""  # the tree of the last boundary
-        self._last: tuple[tuple[int, ...], str] = ((), "")  # facts of the scratch index, and its tree
+        self._last: tuple[tuple[int, ...], str] = ((), "")  # fingerprint and tree of the scratch index
         self._hooks = repository.has_hooks(repo)
         files.make_folder(os.path.dirname(self._index))
         files.remove(self._index)
         files.remove(f"{self._index}.lock")
 
     def changed(self) -> list[str] | None:
-        """The paths changed since the last boundary, as of the last comparison; None if unknown."""
+        """Return the paths changed between the last commit and the last comparison; None if unknown."""
         if not self._tree or not self._base or self._hooks:
             return None
         return self._differing(self._base, self._tree)
 
     def committed(self) -> None:
-        """Record that a boundary was committed; hooks may have changed files."""
+        """Update the guard after a commit of rooda; hooks may have changed files."""
         self._head = read_head(self._repo)
         self._marks = repository.head_fingerprint(self._repo, self._head.branch)
         self._tree = self._base = "" if self._hooks else self._tree
@@ -69,7 +69,7 @@ class Guard:
         )
 
     def after(self, before: GuardState, own: Iterable[str], may_edit: bool, may_commit: bool = False) -> list[Breach]:
-        """Undo what the call was not allowed to do. `own` are the files that it was asked to write."""
+        """Undo what the call was not allowed to do; return its breaches. `own` are the files it was asked to write."""
         git_files = guard_git.restore_files(self._repo, before.git)
         repository.unlock(self._repo)
         links = self._remove_folder_links()
@@ -99,13 +99,13 @@ class Guard:
         return breaches + more
 
     def _changes(self, before: str, base: str, now: str, may_edit: bool) -> tuple[list[str], list[str], list[str]]:
-        """Paths that the call changed, the forbidden ones, and those that differ because it checked out a commit."""
+        """Return the changed paths, the forbidden ones, and those that differ because a commit was checked out."""
         touched = self._differing(base, now)
         bad = [path for path in touched if not (may_edit and self._may_change(path))]
         return touched, bad, sorted({*self._differing(before, now)} - {*touched}) if base != before else []
 
     def _remove_folder_links(self) -> list[str]:
-        """Delete links that replace a folder of the run, and return their paths."""
+        """Delete symbolic links that replaced a folder of the run; return their paths."""
         found = []
         for path in (".ai-loop", ".ai-loop/runs", self._run):
             place = os.path.join(self._repo.workspace, path)
@@ -115,7 +115,7 @@ class Guard:
         return found
 
     def _snapshot(self) -> str:
-        """The tree of the work tree without the run's folder and without files that git ignores."""
+        """Return the git tree of the work tree, without the run's folder and ignored files."""
         repo = self._repo
         if not os.path.exists(self._index):
             work_tree.copy_index(os.path.join(repo.folder, "index"), self._index)
@@ -135,12 +135,12 @@ class Guard:
         return self._last[1]
 
     def _differing(self, before: str, now: str) -> list[str]:
-        """The paths that differ, without the run's folder, which is compared byte by byte."""
+        """Return the paths that differ, except in the run's folder, which is compared byte by byte."""
         own = self._repo.inside(self._run) + "/"
         return [path for path in differing(self._repo, before, now) if not path.startswith(own)]
 
     def _index_facts(self) -> tuple[int, ...]:
-        """Facts that change whenever git writes the scratch index, which it does only if a file has changed."""
+        """Return a fingerprint of the scratch index, which git writes only if a file has changed."""
         try:
             facts = os.stat(self._index)
         except OSError:
@@ -153,7 +153,7 @@ class Guard:
         return not (path.startswith(self._repo.inside(".ai-loop/")) or inner in self._protected)
 
     def _restore_head(self, old: Head) -> tuple[str, Head]:
-        """Restore branch and HEAD; commits become uncommitted changes. Return what was done, and where HEAD was."""
+        """Restore branch and HEAD; commits become uncommitted changes. Return a message and where HEAD was."""
         repo = self._repo
         if self._marks and self._marks == repository.head_fingerprint(repo, old.branch):
             return repository.end_unfinished(repo), old
@@ -175,17 +175,17 @@ class Guard:
             return f"switched to {there}; the branch {old.branch} is checked out again", now
         if repo.run("merge-base", "--is-ancestor", old.commit, now.commit).code:
             return "moved the branch's tip off the run's commits; it is put back", now
-        return "moved the branch's tip (committed?); the commit is taken back, its changes stay", now
+        return "moved the branch's tip (committed?); the commit was undone, its changes stay", now
 
     def _base_of(self, before: GuardState, left: Head) -> str:
-        """The tree to compare with: after a checkout of a commit outside of the run's branch, that commit's tree."""
+        """Return the tree to compare with: the tree before, or that of a commit checked out from outside the branch."""
         new, old = left.commit, before.head.commit
         if new in ("", old) or self._repo.run("merge-base", "--is-ancestor", old, new).code == 0:
             return before.tree
         return self._repo.text("rev-parse", f"{new}^{{tree}}")
 
     def _file_states(self) -> dict[str, FileState]:
-        """The states of the run's and the flow's files and their folders, outer folders first."""
+        """Return the states of the run's and the flow's files and folders by path, outer folders first."""
         project, named = self._repo.workspace, (*self._protected, self._run)
         paths = {os.path.join(project, each) for path in named for each in _with_parents(path)}
         for folder, inner, names in os.walk(os.path.join(project, self._run)):
@@ -193,7 +193,7 @@ class Guard:
         return {path: found for path in sorted(paths) if (found := file_state(path))}
 
     def _restore_files(self, before: GuardState, own: set[str]) -> list[str]:
-        """Restore the run's and the flow's files; return the changed paths, without folders."""
+        """Restore the run's and the flow's files; return the changed paths without folders."""
         now, kept = self._file_states(), before.kept
         outputs = {path for path in own if path not in now or not now[path].folder}
         changed = sorted(path for path in {*now, *kept} - outputs if now.get(path) != kept.get(path))

@@ -1,4 +1,4 @@
-"""Guard branches, tags, git's own files and nested repositories: undo what an agent did to them."""
+"""Undo an agent's changes to branches, tags, git's own files and nested repositories."""
 
 import os
 import re
@@ -19,14 +19,14 @@ LINK = "ref: "  # prefix of a symbolic ref
 
 
 class RefState(NamedTuple):
-    """The refs before a call."""
+    """The refs before a call, and the sizes of other work trees' logs."""
 
     refs: dict[str, str]  # name to object, or to `ref: …`
     logs: dict[str, int]  # the HEAD logs of other work trees, and their sizes
 
 
 def reset_branch(repo: Repo, to: Head) -> None:
-    """Set the branch to its commit, even if it was deleted or replaced by something that git can't read."""
+    """Reset a branch to its commit, even if it was deleted or replaced by something that git can't read."""
     name = f"{_HEADS}/{to.branch}"
     if not to.branch or repo.run("update-ref", name, to.commit).code == 0:
         return
@@ -36,7 +36,7 @@ def reset_branch(repo: Repo, to: Head) -> None:
 
 
 class Refs:
-    """Branches and tags. Compares files, and asks git only when one of them has changed."""
+    """Guards branches and tags; compares ref files, and runs git only if one has changed."""
 
     def __init__(self, repo: Repo) -> None:
         self._repo = repo
@@ -47,7 +47,7 @@ class Refs:
         return RefState(self._all(branch), logs)
 
     def restore(self, before: RefState, branch: str) -> list[Breach]:
-        """Restore all refs except the run's own branch. New ones stay, because only they hold their commits."""
+        """Restore all refs except the run's own branch; keep new refs, because only they hold their commits."""
         now = self._all(branch)
         if now == before.refs:
             return []
@@ -62,7 +62,7 @@ class Refs:
         return breaches
 
     def _restored(self, wanted: dict[str, str], now: dict[str, str]) -> Breach:
-        """Restore refs and report their targets, so that a commit that an agent made there can be found."""
+        """Restore refs and report where they pointed, so that an agent's commits there can be found."""
         for name in wanted.keys() - now.keys():  # a damaged ref file would stop git from creating the ref
             if not any(other.startswith(f"{name}/") for other in now):
                 files.remove_tree(os.path.join(self._repo.common, name))
@@ -83,7 +83,7 @@ class Refs:
         return self._repo.run("update-ref", "--no-deref", "--stdin", stdin="".join(rows).encode())
 
     def _all(self, branch: str) -> dict[str, str]:
-        """All tags and branches, except the run's own branch."""
+        """Return all branches and tags except the run's own branch, by name."""
         own = f"{_HEADS}/{branch}"
         marks = (own, *_marks(self._repo, own))
         if marks != self._last[0]:
@@ -94,15 +94,15 @@ class Refs:
         return self._last[1]
 
 
-# git's own files, which no agent may change: read before each call, restored after it.
+# git's own files, which no agent may change: recorded before each call, restored after it.
 Facts = tuple[int, ...]
 HEAD = re.compile(rb"ref: refs/\S|[0-9a-f]{40}")  # the beginning of a valid HEAD
 
 
 class GitFiles(NamedTuple):
-    """git's own files before a call."""
+    """The state of git's own files before a call."""
 
-    own: dict[str, FileState]  # settings and hooks
+    own: dict[str, FileState]  # config and hooks
     head: FileState | None
     listed: bytes | None  # the index
     staged: os.stat_result | None
@@ -117,7 +117,7 @@ def files_before(repo: Repo) -> GitFiles:
 
 
 def restore_files(repo: Repo, before: GitFiles) -> str:
-    """Restore settings and hooks before any git command runs; return a sentence about the changes, or ""."""
+    """Restore git's config, hooks and HEAD before any git command runs; return a message about the changes, or ""."""
     now = _own(repo)
     changed = sorted(path for path in {*now, *before.own} if now.get(path) != before.own.get(path))
     for path in changed:
@@ -126,11 +126,11 @@ def restore_files(repo: Repo, before: GitFiles) -> str:
         restore_path(_head(repo), before.head)
         changed.append(_head(repo))
     listed = ", ".join(os.path.relpath(path, repo.top) for path in changed[:5])
-    return f"has changed git's own files; put back: {listed}" if changed else ""
+    return f"changed git's own files; put back: {listed}" if changed else ""
 
 
 def restore_index(repo: Repo, before: GitFiles) -> None:
-    """Restore the index with its times, which git relies on; what an agent staged is discarded."""
+    """Restore the index with its timestamps, which git relies on; discard what the agent staged."""
     if before.listed is None or before.staged is None or _facts(_index(repo)) == _facts_of(before.staged):
         return
     if os.path.isdir(_index(repo)):
@@ -148,7 +148,7 @@ class NestedState(NamedTuple):
 
 
 class NestedRepos:
-    """The nested repositories of a work tree, searched once at the start of a session."""
+    """Guards the nested repositories of a work tree, which are listed once at the start of a session."""
 
     def __init__(self, repo: Repo) -> None:
         self._repo = repo
@@ -164,7 +164,7 @@ class NestedRepos:
         return self._now
 
     def restore(self, before: dict[str, NestedState], may_edit: bool) -> list[Breach]:
-        """Undo changes to files in nested repositories. With `may_edit`, commits there stay."""
+        """Undo changes to files in nested repositories; with `may_edit`, keep commits made there."""
         self._now, changed = {}, []
         for path, old in before.items():
             repo, now = self._all[path], _nested_state(self._all[path])
@@ -180,7 +180,7 @@ class NestedRepos:
                 bad = bad or ["HEAD"]
             restore.restore(repo, source, [each for each in bad if each != "HEAD"])
             if bad:
-                repo.run("reset", "-q")  # unstage it as well
+                repo.run("reset", "-q")  # unstage the changes as well
             self._now[path] = _nested_state(repo) if bad else now
             changed += [f"{path}/{each}" for each in bad]
         if not changed:
@@ -198,7 +198,7 @@ class NestedRepos:
 
 
 def _marks(repo: Repo, own: str) -> Iterator[object]:
-    """File facts that change whenever a ref changes: loose, packed or in a reftable."""
+    """Yield file fingerprints that change whenever a ref changes: loose, packed or in a reftable."""
     for name in ("packed-refs", "reftable/tables.list"):
         yield files.fingerprint(os.path.join(repo.common, name))
     for space in SPACES:
@@ -209,7 +209,7 @@ def _marks(repo: Repo, own: str) -> Iterator[object]:
 
 
 def _others(repo: Repo) -> Iterator[str]:
-    """The git folders of the repository's other work trees."""
+    """Yield the git folders of the repository's other work trees."""
     linked = os.path.join(repo.common, "worktrees")
     names = os.listdir(linked) if os.path.isdir(linked) else []
     for folder in (repo.common, *(os.path.join(linked, name) for name in names)):
@@ -222,9 +222,9 @@ def _other_logs(repo: Repo) -> Iterator[str]:
 
 
 def _moved_elsewhere(repo: Repo, before: dict[str, int]) -> Iterator[str]:
-    """The commits and branches that other work trees have checked out since: their users moved these refs.
+    """Yield the commits and branches that other work trees have checked out since: their users moved these refs.
 
-    For a work tree without a log: the branch that it has checked out.
+    For a work tree without a log, yield the branch that is checked out there.
     """
     for folder in _others(repo):
         log = os.path.join(folder, "logs", "HEAD")
@@ -275,16 +275,16 @@ def _own(repo: Repo) -> dict[str, FileState]:
 
 
 def _is_head(found: FileState | None) -> bool:
-    """True if git accepts the file as a HEAD."""
+    """True if the file is a valid HEAD."""
     return found is not None and (found.target.startswith("refs/") or HEAD.match(found.data) is not None)
 
 
 def _names(repo: Repo) -> Iterator[str]:
     yield os.path.join(repo.common, "config")
     yield os.path.join(repo.folder, "config.worktree")
-    yield os.path.join(repo.folder, "rooda")  # the folder, not what rooda keeps in it
+    yield os.path.join(repo.folder, "rooda")  # the folder itself, without its content
     for folder in (os.path.join(repo.common, "info"), os.path.join(repo.common, "hooks")):
-        if os.path.islink(folder):  # sorts before its content, so that nothing is restored through a wrong link
+        if os.path.islink(folder):  # restored before its content, so that nothing is written through a wrong link
             yield folder
         try:
             names = os.listdir(folder)
@@ -294,7 +294,7 @@ def _names(repo: Repo) -> Iterator[str]:
 
 
 def _nested_repos(repo: Repo, above: str) -> Iterator[tuple[str, Repo]]:
-    """All nested repositories that are checked out, at any depth, by path."""
+    """Yield the path and repository of each nested repository that is checked out, at any depth."""
     rows = repo.run_checked("ls-files", "-s", "-z").split(b"\0")
     for path in [files.to_text(row.partition(b"\t")[2]) for row in rows if row.startswith(GITLINK)]:
         if _is_repository(repo, path):

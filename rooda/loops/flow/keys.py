@@ -1,14 +1,16 @@
-"""The settings that only flows have."""
+"""Settings that only flows have."""
 
 from rooda.settings.types import FLAG, RUNS, SECONDS, Key, word
 
 OWN = {
     "sensors": Key(
         word("agent", "native"),
-        "what runs the sensors' commands: an agent, or rooda itself",
+        "what runs the sensor commands: an agent, or rooda itself",
         default="agent",
         trust=RUNS,
     ),
     "sensor_timeout": Key(SECONDS, "seconds that one sensor command may take; 0 = no limit", default=0),
-    "no_verify": Key(FLAG, "commits skip git's pre-commit and commit-msg hooks", default=False, trust=RUNS),
+    "no_verify": Key(
+        FLAG, "skip git's pre-commit and commit-msg hooks for the run's commits", default=False, trust=RUNS
+    ),
 }

@@ -1,4 +1,4 @@
-"""The contract of flows (loops/registry.py). Imports git code only when a function needs it."""
+"""Implement the loop kind contract (loops/registry.py) for flows. Git code is imported only when needed."""
 
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ _COUNTS = ("iteration", "max_iterations")
 
 
 def locks(workspace: str) -> dict[str, str]:
-    """The lock of the work tree, under the name of the run that holds it."""
+    """Return the work tree's lock, keyed by the name of the run that holds it; {} if it is free."""
     from rooda.processes import lock
 
     repo = _repo(workspace)
@@ -49,7 +49,7 @@ def resumable(workspace: str) -> list[str]:
 
 
 def facts(workspace: str, name: str | None) -> list[Json]:
-    """The facts of the run NAME, or of all open runs."""
+    """Return the status of the run NAME, or of all open runs."""
     repo = _repo(workspace)
     found = _runs(workspace)
     if not repo or not found:
@@ -70,7 +70,7 @@ def name_of(facts: Json) -> str:
 
 
 def progress(facts: Json, now: "Now") -> Progress:
-    """The iteration of the top node: of a running flow by its events, because reading its files is slow."""
+    """Return the top node's iteration; for a running flow it comes from events, because reading files is slow."""
     top: Json = next(iter(facts.get("nodes") or ()), {})
     iteration, most = (number if isinstance(number := top.get(key), int) else None for key in _COUNTS)
     iteration = now.iteration if facts.get("running") else iteration
@@ -100,7 +100,7 @@ def resume(name: str, where: "Where", typed: Json) -> int:
 
 
 def doubt(workspace: str, name: str) -> "Doubt | None":
-    """A task that is not the one that the run was started with here. A run from elsewhere has no start to compare."""
+    """Return a doubt if the run's task differs from the one it was started with here; None for runs from elsewhere."""
     from rooda.base.secrets import hide_references
     from rooda.run import folder, history
     from rooda.run.seal import Doubt
@@ -138,7 +138,7 @@ def setup(settings: "Settings", name: str) -> "Setup":
 
 
 def pid_of(repo: "Repo", run: str) -> int | None:
-    """The process that works on this run now."""
+    """Return the PID of the process that is working on this run; None if there is none."""
     from rooda.loops.flow import repository
     from rooda.processes import lock
 
@@ -159,7 +159,7 @@ def _runs(workspace: str) -> "list[FlowRun]":
 
 
 def _repo(workspace: str) -> "Repo | None":
-    """The repository of the workspace; None without one."""
+    """Return the repository of the workspace; None without one."""
     from rooda.loops.flow import repository
 
     try:

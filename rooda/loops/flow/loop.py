@@ -1,4 +1,4 @@
-"""The flow loop: sensors, controller, actuator or child node, sensors again; one boundary per turn, at any depth."""
+"""The flow loop: sensors, controller, actuator or child node, sensors again; one commit per turn, at any depth."""
 
 from collections.abc import Callable
 from functools import partial
@@ -33,7 +33,7 @@ Value = TypeVar("Value")
 
 
 def run_node(run: Run, entry: NodeEntry, world: FlowWorld) -> NodeState:
-    """Run a node from its entry to its end. Each turn closes with one commit that records its state."""
+    """Run a node from its entry to its end, with one commit per turn that records its state; return the last state."""
     state: NodeState = run.carried(NodeState())
     while state.status == RUNNING:
         try:
@@ -47,7 +47,7 @@ def run_node(run: Run, entry: NodeEntry, world: FlowWorld) -> NodeState:
 
 
 def turn(run: Run, entry: NodeEntry, state: NodeState, world: FlowWorld) -> NodeState:
-    """The state at the node's next boundary: its entry, a full iteration, or its end."""
+    """Run one turn of a node, its entry, an iteration or its end, and return the state to commit."""
     number = state.iteration + 1
     if state.iteration == NOT_ENTERED:
         return enter(run, entry, world)
@@ -63,7 +63,7 @@ def turn(run: Run, entry: NodeEntry, state: NodeState, world: FlowWorld) -> Node
 
 
 def enter(run: Run, entry: NodeEntry, world: FlowWorld) -> NodeState:
-    """Iteration 0: the top node is measured, an inner node begins with stubs."""
+    """Enter a node, iteration 0: measure the top node, write pending sensor files for an inner node."""
     world.emit(entry_event(entry, NodeState(0)))
     step(run, world, "ENTER", world.enter, entry)
     if entry.inner:
@@ -86,19 +86,19 @@ def act(run: Run, entry: NodeEntry, number: int, decision: Decision, world: Flow
 
 
 def step(run: Run, world: FlowWorld, name: str, effect: Callable[P, Value], *args: P.args, **kwargs: P.kwargs) -> Value:
-    """One recorded step; none begins after a signal."""
+    """Run one recorded step and return its value; raise Interrupted instead after a signal."""
     if number := world.signalled():
         raise Interrupted(number)
     return run.step(name, partial(effect, *args, **kwargs))
 
 
 def executed(state: NodeState) -> int:
-    """The number of iterations in which the controller ran; at the limit the last one stops before it."""
+    """Return the number of iterations in which the controller ran; at the limit, the last one stops before it."""
     return max(0, state.iteration - (state.status == LIMIT))
 
 
 def entry_event(entry: NodeEntry, state: NodeState) -> NodeEntered:
-    """The event of an entry. Those of boundaries and of the end have the same fields."""
+    """Build the event for entering a node; the events for its commits and its end have the same fields."""
     return NodeEntered(
         iteration=state.iteration - 1,
         node=entry.node.path,

@@ -1,4 +1,4 @@
-"""The records of a flow, and the names of its runs, branches and files. Pure."""
+"""Records of a flow, and the names of its runs, branches and files. No side effects."""
 
 import re
 import unicodedata
@@ -13,7 +13,7 @@ STATUSES = (RUNNING, COMPLETE, LIMIT, ERROR)
 REASON_OF = {COMPLETE: "target-met", LIMIT: "max-iterations", ERROR: "error"}
 DIRECT, COMPOSITE, LOOP = "direct", "composite", "loop"
 PENDING, PASS, FAIL = "pending", "pass", "fail"
-ROOT = "root"  # the parent path of the top node
+ROOT = "root"  # stands for the top node's parent path
 
 
 class Sensor(NamedTuple):
@@ -24,7 +24,7 @@ class Sensor(NamedTuple):
 
 
 class Node(NamedTuple):
-    """One node of the flow, with its child."""
+    """One node of the flow, with its child node if it has one."""
 
     id: str
     path: str  # ids from the root, joined by /
@@ -34,7 +34,7 @@ class Node(NamedTuple):
     sensors: tuple[Sensor, ...] = ()
     agent: str = ""  # direct: the actuator's agent file
     child: "Node | None" = None  # composite
-    loop: tuple[tuple[str, Any], ...] = ()  # loop: the keys of the actuator
+    loop: tuple[tuple[str, Any], ...] = ()  # loop: keys of the actuator
 
     @property
     def depth(self) -> int:
@@ -47,7 +47,7 @@ class Node(NamedTuple):
 
 
 class NodeEntry(NamedTuple):
-    """One entry into a node: its setpoint, and the iteration of the parent that it belongs to."""
+    """One entry into a node: its setpoint (the task), and the label of the parent's iteration."""
 
     node: Node
     setpoint: str
@@ -55,32 +55,32 @@ class NodeEntry(NamedTuple):
 
     @property
     def inner(self) -> bool:
-        """True if a composite actuator entered the node."""
+        """True if the node was entered by its parent; False for the top node."""
         return bool(self.parent_label)
 
 
 class Reading(NamedTuple):
-    """The status in a sensor's file: pass, fail or pending."""
+    """The status in a sensor's output file: pass, fail or pending."""
 
     sensor: str
     status: str
 
 
 class Decision(NamedTuple):
-    """The decision in the controller's file."""
+    """The decision in a controller's output file."""
 
     met: bool
     plan: str = ""  # the Action Plan, verbatim
 
 
 class Action(NamedTuple):
-    """A summary of what the actuator did, on one line."""
+    """A one-line summary of what an actuator did."""
 
     text: str
 
 
 class NodeState(NamedTuple):
-    """A node after its last boundary, as the commit message records it."""
+    """The state of a node as its last commit message records it."""
 
     iteration: int = NOT_ENTERED
     status: str = RUNNING
@@ -91,7 +91,7 @@ class NodeState(NamedTuple):
 
 
 class NodeFailed(Exception):
-    """A node ends with an error, after its retries. `why` is one sentence."""
+    """A node failed, after any retries; `why` is one sentence."""
 
     def __init__(self, why: str, detail: str = "") -> None:
         super().__init__(why)
@@ -99,19 +99,19 @@ class NodeFailed(Exception):
 
 
 class Breach(NamedTuple):
-    """A forbidden action of an agent. `text` continues a sentence that starts with the agent's name."""
+    """A forbidden action of an agent; `text` continues a sentence that starts with the agent's name."""
 
     text: str
-    offence: bool = True  # the second in a run ends its node
+    offence: bool = True  # the second offence in a run ends the node
 
 
 def listed(names: Iterable[str]) -> str:
-    """The first five names, escaped for a terminal."""
+    """Join the first five names, escaped for a terminal, and the number of the others."""
     each = [*map(escape_line, names)]
     return ", ".join(each[:5]) + (f" and {len(each) - 5} more" if len(each) > 5 else "")
 
 
-# Names: dot labels, slugs, run ids, artifact paths.
+# Names: dotted iteration labels, slugs, run ids, paths.
 LONGEST_SLUG = 50
 RUNS = ".ai-loop/runs"
 FLOW_FILE = ".ai-loop/flow.yaml"
@@ -121,25 +121,25 @@ LONGEST_NUMBER = 9
 
 
 def label(parent: str, iteration: int) -> str:
-    """`2` at the top, `1.2` in a node entered in its parent's iteration 1."""
+    """Return an iteration's dotted label: `2` in the top node, `1.2` below its iteration 1."""
     return f"{parent}.{iteration}" if parent else str(iteration)
 
 
 def own_iteration(parent: str, text: str) -> int | None:
-    """The iteration in a label of this entry; None for a label of another entry."""
+    """Return the iteration in a label if it is below the label `parent`; None otherwise."""
     before, _, last = text.rpartition(".")
     number = last.isdecimal() and last.isascii() and len(last) <= LONGEST_NUMBER
     return int(last) if before == parent and number else None
 
 
 def slug(task: str) -> str:
-    """A short kebab-case name for a branch, made from the task; "task" if nothing of it is usable."""
+    """Return a short kebab-case branch name for the task; "task" if it has no usable characters."""
     plain = unicodedata.normalize("NFKD", task).encode("ascii", "ignore").decode().lower()
     return shortened(re.sub(r"[^a-z0-9]+", "-", plain).strip("-"), LONGEST_SLUG) or "task"
 
 
 def shortened(word: str, longest: int) -> str:
-    """The word cut to a length, at a hyphen if possible."""
+    """Shorten a word to a maximum length, at a hyphen if possible."""
     if len(word) <= longest:
         return word
     cut = word[: longest + 1]
@@ -147,7 +147,7 @@ def shortened(word: str, longest: int) -> str:
 
 
 def numbered(word: str, number: int) -> str:
-    """The slug with -2, -3, … and still within its length."""
+    """Append -2, -3, … to a slug, within its maximum length; number 1 adds nothing."""
     if number == 1:
         return word
     tail = f"-{number}"
@@ -155,7 +155,7 @@ def numbered(word: str, number: int) -> str:
 
 
 def next_run_id(day: str, known: list[str]) -> str:
-    """The next free run id, such as `run_20260225_001`: one more than the highest of the day."""
+    """Return the next run id of the day, such as `run_20260225_001`: the highest known plus one."""
     found = [match for each in known if (match := RUN_ID.fullmatch(each))]
     return f"run_{day}_{max((int(match[2]) for match in found if match[1] == day), default=0) + 1:03d}"
 
@@ -165,7 +165,7 @@ def run_folder(run: str) -> str:
 
 
 def node_folder(run: str, path: str) -> str:
-    """The folder of a node's files, without a trailing slash."""
+    """Return the folder of a node's files."""
     return f"{run_folder(run)}/nodes/{path}"
 
 
@@ -174,7 +174,7 @@ def sensor_file(name: str) -> str:
 
 
 def chain(node: Node) -> list[Node]:
-    """The node and its descendants, outermost first."""
+    """Return the node and its descendants, outermost first."""
     found = [node]
     while (below := found[-1].child) is not None:
         found.append(below)
@@ -186,7 +186,7 @@ def in_chain(node: Node, path: str) -> Node | None:
 
 
 def agent_files(node: Node) -> list[str]:
-    """The distinct agent files of the flow."""
+    """Return the distinct agent files of the node and its descendants."""
     named = [
         path
         for each in chain(node)

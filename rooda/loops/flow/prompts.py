@@ -1,4 +1,4 @@
-"""The prompts of a flow's agents, made from the agent files, and the text of a node's result. Pure."""
+"""Build the prompts of a flow from its agent files, and the text of a node's result file. No side effects."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ TARGET = "status is `pass` (the command exits with 0)"
 
 
 class SensorPrompt(NamedTuple):
-    """One sensor in a prompt: its name, output and instructions."""
+    """One sensor in a prompt: its name, output file and instructions."""
 
     name: str
     output: str  # path
@@ -31,13 +31,13 @@ class SensorPrompt(NamedTuple):
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
-    """Replace each placeholder by its value, in one pass, so that values are not searched."""
+    """Replace placeholders with their values in one pass, so that placeholders inside values stay."""
     names = "|".join(re.escape(name) for name in sorted(values, key=len, reverse=True))
     return re.sub(names, lambda found: values[found[0]], text) if names else text
 
 
 def sensors(preface: str, described: Sequence[SensorPrompt]) -> str:
-    """The prompt for all sensors of a node."""
+    """Return the prompt for all sensors of a node."""
     parts = [preface.rstrip("\n")]
     for number, each in enumerate(described, 1):
         instructions = filled(each.text, {"{output-path}": each.output}).strip("\n")
@@ -60,7 +60,7 @@ def controller(preface: str, text: str, node: Node, run: str, described: Sequenc
 
 
 def in_full(setpoint: str) -> str:
-    """The setpoint with its secrets, which its file shows as `***`."""
+    """Return a prompt section with the unredacted setpoint, whose file shows secrets as `***`."""
     about = "Its file has `***` in the place of keys. Write no key into a file."
     return f"\n\n# The setpoint in full\n\n{about}\n\n{setpoint}\n"
 
@@ -72,7 +72,7 @@ def actuator(preface: str, text: str, reminder: str, folder: str) -> str:
 
 
 def sensors_section(described: Sequence[SensorPrompt]) -> str:
-    """The name, output file and target of each sensor."""
+    """Return the name, output file and target of each sensor as Markdown."""
     if not described:
         return "This node has no sensors."
     rows = []
@@ -82,13 +82,13 @@ def sensors_section(described: Sequence[SensorPrompt]) -> str:
     return "\n\n".join(rows)
 
 
-# The text of a node's `result-output.md`, made from its artifacts.
+# The text of a node's `result-output.md`.
 LAST_LINES = 5
-LONGEST = 4_000  # characters of a controller's section
+LONGEST = 4_000  # characters quoted from a controller's section
 
 
 class Ended(NamedTuple):
-    """A node at its end."""
+    """A node that has ended, as needed for its result file."""
 
     id: str
     max_iterations: int
@@ -96,8 +96,8 @@ class Ended(NamedTuple):
     state: NodeState
     first: Sequence[Reading]  # at its entry
     last_action: str
-    controller: str  # its last output, empty without one
-    outputs: Mapping[str, str]  # sensor to its file's text
+    controller: str  # text of its last output; empty without one
+    outputs: Mapping[str, str]  # text of the output file per sensor
 
 
 def body(ended: Ended) -> str:

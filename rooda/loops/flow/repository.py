@@ -1,4 +1,4 @@
-"""The git repository of a flow: checks before a run, its branch, parked files of other runs, its lock."""
+"""Prepare a flow's git repository: checks before a run, its branch, parked files of other runs, its lock."""
 
 import os
 from collections.abc import Collection, Iterator, Sequence
@@ -24,7 +24,7 @@ UNFINISHED = {
 
 
 def find(workspace: str) -> Repo:
-    """The repository of the project; UsageProblem if there is none."""
+    """Return the project's repository; raise UsageProblem if there is none."""
     try:
         return find_repository(workspace)
     except GitProblem as problem:
@@ -32,7 +32,7 @@ def find(workspace: str) -> Repo:
 
 
 def require_ready(repo: Repo) -> None:
-    """Raise UsageProblem for a state of the repository in which a run would fail later."""
+    """Raise UsageProblem if a run would fail later because of the repository's state."""
     if repo.run("rev-parse", "--verify", "-q", "HEAD^{commit}").code:
         raise UsageProblem("This repository has no commit yet, and a flow starts from one.", "Make a first commit.")
     for name, what in UNFINISHED.items():
@@ -47,19 +47,19 @@ def require_ready(repo: Repo) -> None:
 
 
 def end_unfinished(repo: Repo) -> str:
-    """End a merge, rebase or the like that an agent left unfinished; return a sentence about it, or ""."""
+    """End a merge, rebase or similar that an agent left unfinished; return a message about it, or ""."""
     begun = [name for name in UNFINISHED if os.path.lexists(os.path.join(repo.folder, name))]
     for name in begun:
         what = name.partition("-")[0] if "-" in name else ""
         repo.run(
             *(("rebase", "--quit") if what else ("bisect", "reset", "HEAD") if "BISECT" in name else ("reset", "-q"))
         )
-        files.remove_tree(os.path.join(repo.folder, name))  # git leaves a damaged one
-    return f"left {UNFINISHED[begun[0]]} half done; it is ended, its changes stay" if begun else ""
+        files.remove_tree(os.path.join(repo.folder, name))  # git doesn't remove a damaged one
+    return f"left {UNFINISHED[begun[0]]} half done; it was ended, its changes stay" if begun else ""
 
 
 def head_fingerprint(repo: Repo, branch: str) -> tuple[tuple[int, ...], ...]:
-    """File facts that change when HEAD or its branch moves, without a git process; () if refs are not files."""
+    """Return a fingerprint that changes when HEAD or the branch moves, without running git; () if refs aren't files."""
     paths = (os.path.join(repo.folder, "HEAD"), os.path.join(repo.common, "refs", "heads", branch))
     try:
         found = [os.lstat(path) for path in paths]
@@ -69,26 +69,27 @@ def head_fingerprint(repo: Repo, branch: str) -> tuple[tuple[int, ...], ...]:
 
 
 def dirty(repo: Repo) -> list[tuple[str, str]]:
-    """The status word and path of each uncommitted change; paths are relative to the top of the repository."""
+    """Return the status code and path of each uncommitted change; paths are relative to the repository's top."""
     entries = repo.run_checked("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames").split(b"\0")
     return [(files.to_text(entry[:2]), files.to_text(entry[3:])) for entry in entries if entry]
 
 
 def head_of(branch: str) -> str:
-    """The full ref name of a branch, which no tag can have."""
+    """Return the full ref name of a branch, which can't be confused with a tag."""
     return f"refs/heads/{branch}"
 
 
 def branches(repo: Repo) -> list[str]:
-    """The local branches of flows, by the time of their last commit, newest first."""
+    """Return the local branches of flows, sorted by their last commit, newest first."""
     how = ("--sort=-committerdate", "--format=%(refname:lstrip=2)")
     return repo.lines("for-each-ref", *how, f"refs/heads/{PREFIX[:-1]}/")
 
 
 def new_branch(repo: Repo, names: Sequence[str], known: Sequence[str]) -> str:
-    """Create and check out a branch with the first free name. A branch below a name makes it unavailable as well.
+    """Create and check out a branch with the first free name; return the name.
 
-    A note with the branch and its origin allows to undo a killed start, until `forget_new_branch`.
+    A name is also taken if a branch exists below it. Until `forget_new_branch`, a note with the branch and its origin
+    makes it possible to undo a killed start.
     """
     taken = {*known, *("/".join(name.split("/")[:2]) for name in known)}
     free = next((name for name in names if name not in taken), "")
@@ -103,7 +104,7 @@ def new_branch(repo: Repo, names: Sequence[str], known: Sequence[str]) -> str:
 
 
 def forget_new_branch(repo: Repo) -> None:
-    """Delete the note about the new branch, which has a run now."""
+    """Delete the note about the new branch once it has a run."""
     files.remove(_note_path(repo))
 
 
@@ -112,15 +113,15 @@ def _note_path(repo: Repo) -> str:
 
 
 def delete_new_branch(repo: Repo, before: str, branch: str) -> None:
-    """Undo `new_branch`, if the earlier branch can be checked out."""
+    """Undo `new_branch` if the earlier branch can be checked out."""
     if not repo.run("checkout", "-q", before).code:
         repo.run("branch", "-q", "-D", branch)
 
 
 def undo_killed_start(repo: Repo, runs: Collection[str]) -> None:
-    """Undo a start that was killed after it created its branch and before its first file.
+    """Undo a start that was killed after it created its branch but before its first file.
 
-    `runs` are the branches of runs. A branch with commits of its own, or without a note, is left alone.
+    `runs` are the branches that have runs. A branch with its own commits, or without a note, is left alone.
     """
     note = files.to_text(files.read_ours_if_exists(_note_path(repo)) or b"").split("\n")
     forget_new_branch(repo)
@@ -132,17 +133,17 @@ def undo_killed_start(repo: Repo, runs: Collection[str]) -> None:
 def check_out(repo: Repo, branch: str) -> None:
     done = repo.run("checkout", "-q", branch)
     if done.code:
-        hint = f"Commit, stash or remove what is in the way, or type: git checkout {branch}"
+        hint = f"Commit, stash or remove the conflicting files, or run: git checkout {branch}"
         raise Undecided(f"The run's branch {branch} can't be checked out: {command.error_text(done)}", hint)
 
 
 def unstage(repo: Repo) -> None:
-    """Unstage everything; files stay as they are."""
+    """Unstage everything; files are not changed."""
     repo.run("reset", "-q")
 
 
 def has_hooks(repo: Repo) -> bool:
-    """True if the repository has hooks, which may change files during a commit."""
+    """True if the repository has executable hooks, which may change files during a commit."""
     said = command.run(["rev-parse", "--git-path", "hooks"], repo.top, env=repo.env, hooks=True).out
     folder = os.path.join(repo.top, said.decode("utf-8", "surrogateescape").rstrip("\n"))
     try:
@@ -153,7 +154,7 @@ def has_hooks(repo: Repo) -> bool:
 
 
 def unlock(repo: Repo, patience: float = 1.0) -> list[str]:
-    """Delete the lock files that a killed git left; a running git removes its own within `patience` seconds."""
+    """Delete lock files left by a killed git, after giving a running git `patience` seconds; return their paths."""
     names = [os.path.join(repo.folder, name) for name in ("index.lock", "HEAD.lock", "ORIG_HEAD.lock")]
     names.append(os.path.join(repo.common, "packed-refs.lock"))
     for below, _, inside in os.walk(os.path.join(repo.common, "refs", "heads", PREFIX)):
@@ -167,11 +168,11 @@ def unlock(repo: Repo, patience: float = 1.0) -> list[str]:
     return left
 
 
-# Parked files: those of an open run, moved into git's folder while another run uses the work tree.
+# Parked files: files of an open run, moved into git's folder while another run uses the work tree.
 
 
 class ParkedFiles(NamedTuple):
-    """The files of one run; `root` replaces the project's folder."""
+    """The parked files of one run, below `root` instead of the project's folder."""
 
     run: str
     tip: str
@@ -192,7 +193,7 @@ def all_parked(repo: Repo) -> Iterator[ParkedFiles]:
 
 
 def park(repo: Repo, run: str, branch: str) -> None:
-    """Move the run's folder away in one step; the work tree keeps its files as committed on the current branch."""
+    """Park the run's folder atomically; the work tree keeps its files as committed on the current branch."""
     tip = tip_of(repo, branch)
     parked = ParkedFiles(run, tip, os.path.join(_parking_folder(repo), f"{run}-{tip}"))
     files.remove_tree(parked.files)
@@ -202,7 +203,7 @@ def park(repo: Repo, run: str, branch: str) -> None:
 
 
 def unpark(repo: Repo, parked: ParkedFiles) -> None:
-    """Move the run's folder back into the work tree. Safe to repeat after an interruption."""
+    """Move the run's folder back into the work tree; safe to repeat after an interruption."""
     place = os.path.join(repo.workspace, run_folder(parked.run))
     files.remove_tree(place)
     files.make_folder(os.path.dirname(place))
@@ -218,15 +219,15 @@ def _parking_folder(repo: Repo) -> str:
     return os.path.join(repo.common, "rooda", "aside")
 
 
-# The lock of the flow that works in a work tree.
+# The work tree's lock, held by the running flow.
 
 
 def lock_path(git_folder: str) -> str:
-    """The lock file in the work tree's git folder; only one flow can move the branch."""
+    """Return the path of the work tree's lock file, which lets only one flow run at a time."""
     return os.path.join(git_folder, "rooda", "locks", "flow.lock")
 
 
 def running_name(path: str) -> str:
-    """The id of the run that holds the lock."""
+    """Return the id of the run that holds the lock; "" if unknown."""
     run = lock.owner(path).get("run")
     return folder.loop_of(run) if isinstance(run, str) else ""

@@ -1,4 +1,4 @@
-"""Compare paths of a work tree with a tree of git, and restore them."""
+"""Compare paths of a work tree with a git tree, and restore them."""
 
 import os
 from typing import NamedTuple
@@ -9,19 +9,19 @@ from rooda.git.work_tree import add_command
 
 
 def differing(repo: Repo, before: str, now: str) -> list[str]:
-    """The paths that differ between two trees, relative to the top of the repository."""
+    """Return the paths that differ between two git trees, relative to the repository's top."""
     if before == now:
         return []
     return _names(repo.run_checked("diff-tree", "-r", "-z", "--no-renames", "--name-only", before, now))
 
 
 def git_rules(paths: list[str]) -> list[str]:
-    """The paths that change how git sees other files; they must be restored first."""
+    """Return the .gitignore and .gitattributes files among the paths, which must be restored first."""
     return [path for path in paths if os.path.basename(path) in (".gitignore", ".gitattributes")]
 
 
 def restore(repo: Repo, tree: str, paths: list[str]) -> None:
-    """Restore the paths from the tree. Delete those that it does not have, and folders that become empty."""
+    """Restore paths from a git tree; delete paths that are not in it, and folders that become empty."""
     if not paths:
         return
     in_tree = set(_names(repo.run_checked("ls-tree", "-r", "-z", "--name-only", "--full-tree", tree)))
@@ -31,12 +31,12 @@ def restore(repo: Repo, tree: str, paths: list[str]) -> None:
     if names := nul_terminated(path for path in paths if path in in_tree):
         listed = ("--pathspec-from-file=-", "--pathspec-file-nul")
         repo.run_checked("restore", f"--source={tree}", "--worktree", "--ignore-unmerged", *listed, stdin=names)
-        # refresh the index: git regards a file as changed if its length differs, as converted line ends make it
+        # refresh the index: converted line endings change the length, so git would see the file as changed
         repo.run(*add_command(repo), "-f", *listed, stdin=names)
 
 
 def _remove(repo: Repo, path: str) -> None:
-    """Delete a file or link, or a nested repository as a whole."""
+    """Delete a file or link, or an entire nested repository."""
     place = os.path.join(repo.top, path)
     if os.path.islink(place) or not os.path.isdir(place):
         files.remove(place)
@@ -49,11 +49,11 @@ def _names(out: bytes) -> list[str]:
     return [files.to_text(path) for path in out.split(b"\0") if path]
 
 
-# Files, links and folders outside of git: their state before a call, and restoring it.
+# Files, links and folders that git doesn't track: recording and restoring their state.
 
 
 class FileState(NamedTuple):
-    """The content of a file, the target of a link, or a folder."""
+    """The state of a path: a file's content, a link's target, or a folder."""
 
     data: bytes = b""
     mode: int = 0
@@ -65,7 +65,7 @@ OTHER = FileState(mode=-1)  # a special or unreadable file
 
 
 def file_state(path: str) -> FileState | None:
-    """The state of a path; None if nothing exists there."""
+    """Return the state of a path; None if it doesn't exist."""
     try:
         if os.path.islink(path):
             return FileState(target=os.readlink(path))
@@ -79,7 +79,7 @@ def file_state(path: str) -> FileState | None:
 
 
 def restore_path(path: str, old: FileState | None) -> None:
-    """Restore a path; delete what has replaced it or one of its parent folders."""
+    """Restore a path to its old state; delete anything that replaced it or one of its parent folders."""
     if old == OTHER:
         return
     files.remove_tree(path)

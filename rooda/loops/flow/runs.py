@@ -1,4 +1,4 @@
-"""The runs of a project: find them in the work tree and on branches, begin one, reopen one."""
+"""Find the runs of a project in the work tree and on branches; begin and reopen runs."""
 
 import os
 from collections.abc import Sequence
@@ -30,12 +30,12 @@ KEYS = ("run-id", "status", "active-node-path", "execution-stack", "branch", "ba
 
 
 class FlowRun(NamedTuple):
-    """A run, with the keys of its run-state."""
+    """A run of a flow and the contents of its run-state.md."""
 
     id: str
     state: dict[str, Any]
     in_work_tree: bool
-    parked: ParkedFiles | None = None  # its files, if another run uses the work tree
+    parked: ParkedFiles | None = None  # its parked files, if another run uses the work tree
 
     @property
     def status(self) -> str:
@@ -52,12 +52,12 @@ class FlowRun(NamedTuple):
 
     @property
     def tip(self) -> str:
-        """The revision of its last commit."""
+        """The revision of the run's last commit."""
         return "HEAD" if self.in_work_tree else repository.head_of(self.branch)
 
 
 def find_all(repo: Repo) -> list[FlowRun]:
-    """Every run of this project, newest first. The files on a run's own branch are more recent than other copies."""
+    """Return every run of this project, newest first; files on a run's own branch win over other copies."""
     current = read_head(repo).branch
     branches = repository.branches(repo)
     in_tree = {
@@ -69,7 +69,7 @@ def find_all(repo: Repo) -> list[FlowRun]:
         for name in _ids(commits.runs_at(repo, tip)):
             if name not in found and (state := _of_commit(repo, tip, name)).get("branch") == branch:
                 found[name] = FlowRun(name, state, branch == current)
-    found = {**in_tree, **found}  # a run interrupted before its first commit is in the work tree only
+    found = {**in_tree, **found}  # a run interrupted before its first commit is only in the work tree
     for parked in repository.all_parked(repo):
         state = _checked(artifacts.text(RunFiles(parked.root, parked.run).state))
         if state and repository.tip_of(repo, str(state["branch"])) == parked.tip:
@@ -86,7 +86,7 @@ def _ids(names: Sequence[str]) -> list[str]:
 
 
 def _of_work_tree(repo: Repo, name: str) -> dict[str, Any]:
-    """The run-state in the work tree. A run whose end is not committed yet is still running."""
+    """Return a run's state from the work tree; a run whose end is not committed yet counts as running."""
     state = _checked(artifacts.text(RunFiles(repo.workspace, name).state))
     if state and state["status"] != RUNNING and _of_commit(repo, "HEAD", name).get("status") == RUNNING:
         state["status"] = RUNNING
@@ -99,7 +99,7 @@ def _of_commit(repo: Repo, commit: str, name: str) -> dict[str, Any]:
 
 
 def _checked(text: str | None) -> dict[str, Any]:
-    """The keys of a run-state; {} if it is incomplete or invalid."""
+    """Return the keys of run-state.md; {} if it is incomplete or invalid."""
     state = artifacts.read_state(text)
     whole = (
         all(key in state for key in KEYS)
@@ -118,7 +118,7 @@ def find(runs: Sequence[FlowRun], name: str) -> FlowRun:
 
 
 def other_open_runs_here(runs: Sequence[FlowRun], branches: Sequence[str], own: str = "") -> list[FlowRun]:
-    """Other open runs with files in the work tree, which the commits of this run would include."""
+    """Return other open runs with files in the work tree, which this run's commits would include."""
     return [run for run in open_runs(runs) if run.in_work_tree and run.id != own and run.branch in branches]
 
 
@@ -127,7 +127,7 @@ def open_runs(runs: Sequence[FlowRun]) -> list[FlowRun]:
 
 
 def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: str) -> dict[str, Any]:
-    """Create a branch and a run on it with its folders; return its run-state."""
+    """Create a run with its branch and folders; return its run-state."""
     runs, branches = find_all(repo), repository.branches(repo)
     for other in other_open_runs_here(runs, branches):
         repository.park(repo, other.id, other.branch)
@@ -139,7 +139,7 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: 
     names |= {parked.run for parked in repository.all_parked(repo)}
     run = next_run_id(_today(), sorted(names))
     for name in _ids(_folders(repo)):
-        artifacts.sweep(RunFiles(repo.workspace, name))  # what a killed start left would be committed
+        artifacts.sweep(RunFiles(repo.workspace, name))  # files left by a killed start would be committed
     files.make_real_folder(repo.workspace, RUNS)  # first: if this fails, no branch is created
     branch = repository.new_branch(repo, slugs, branches)
     base_branch = base.branch or base.commit
@@ -158,7 +158,7 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: 
             files.make_folder(os.path.join(repo.workspace, node_folder(run, node.path)))
         artifacts.write_state(RunFiles(repo.workspace, run), state)
     except OSError:
-        files.remove(RunFiles(repo.workspace, run).state)  # it may exist: the sync of its folder may be what failed
+        files.remove(RunFiles(repo.workspace, run).state)  # it may exist: perhaps only syncing its folder failed
         repository.delete_new_branch(repo, base_branch, branch)
         raise
     repository.forget_new_branch(repo)
@@ -166,9 +166,9 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: 
 
 
 def reopen(repo: Repo, run: FlowRun, root: Node) -> tuple[dict[str, Any], list[Boundary]]:
-    """The run-state and boundaries of a run to be resumed. Nodes ended by an error or the limit are opened again."""
+    """Reopen a run, with its nodes that ended at an error or the limit; return its run-state and boundaries."""
     artifacts.sweep(RunFiles(repo.workspace, run.id))
-    if artifacts.text(RunFiles(repo.workspace, run.id).state) is None:  # deleted, but the branch has it
+    if artifacts.text(RunFiles(repo.workspace, run.id).state) is None:  # deleted, but still on the branch
         repo.run("restore", "--worktree", "--source=HEAD", "--", repo.inside(run_folder(run.id)))
     logged = commits.history(repo, root.path, run.id)
     if closed := _failed_end(logged, root):
@@ -177,13 +177,13 @@ def reopen(repo: Repo, run: FlowRun, root: Node) -> tuple[dict[str, Any], list[B
     repository.unstage(repo)
     boundaries = [each.boundary for each in logged if each.boundary and not _at_limit(each, root)]
     if any(each.state.status == ERROR for each in boundaries):
-        hint = "Take those commits off the branch, or start a new run."
-        raise UsageProblem(f"{run.id} ended with an error, and other commits lie on top of that on {run.branch}.", hint)
+        hint = "Remove those commits from the branch, or start a new run."
+        raise UsageProblem(f"{run.id} ended with an error, and other commits lie on top of it on {run.branch}.", hint)
     return _reopen_nodes(RunFiles(repo.workspace, run.id), root, {**run.state, "status": RUNNING}), boundaries
 
 
 def undone(repo: Repo, run: FlowRun, root: Node) -> list[LoggedCommit]:
-    """The commits after the boundary to which `rooda undo` restored the run's files; [] without an undo."""
+    """Return the commits that `rooda undo` undid by restoring the run's files; [] without an undo."""
     logged = commits.history(repo, root.path, run.id)
     iteration, _ = artifacts.progress(RunFiles(repo.workspace, run.id), root)
     found = logged if iteration < 0 and STEP not in run.state else []  # undone to before the first step
@@ -194,19 +194,19 @@ def undone(repo: Repo, run: FlowRun, root: Node) -> list[LoggedCommit]:
     if not any(each.boundary for each in found):
         return []
     if not all(each.boundary for each in found):
-        hint = "Take those commits off the branch, or revert the undo: rooda undo --redo"
+        hint = "Remove those commits from the branch, or revert the undo: rooda undo --redo"
         raise UsageProblem(f"{run.id} was undone, and other commits lie on top of it on {run.branch}.", hint)
     return found
 
 
 def _at_limit(logged: LoggedCommit, root: Node) -> bool:
-    """True if the run ended at this commit because of its limit."""
+    """True if this commit ended the run at its iteration limit."""
     found = logged.boundary
     return found is not None and (found.path, found.state.status) == (root.path, LIMIT)
 
 
 def _failed_end(logged: Sequence[LoggedCommit], root: Node) -> list[LoggedCommit]:
-    """The boundaries at the tip that ended the run without reaching its target."""
+    """Return the last commits of a run that ended at its limit or with an error; [] otherwise."""
     if logged and _at_limit(logged[-1], root):
         return [logged[-1]]
     found: list[LoggedCommit] = []
@@ -218,7 +218,7 @@ def _failed_end(logged: Sequence[LoggedCommit], root: Node) -> list[LoggedCommit
 
 
 def _reopen_nodes(place: RunFiles, root: Node, state: dict[str, Any]) -> dict[str, Any]:
-    """Set the nodes that ended back to running. Their files show which steps are done."""
+    """Set nodes that ended at the limit or with an error back to running; return the run-state."""
     nodes = chain(root)
     ended = [artifacts.progress(place, node)[1] for node in nodes]
     failed = [0] if ended[0] == LIMIT else [depth for depth, status in enumerate(ended) if status == ERROR]

@@ -1,4 +1,4 @@
-"""One session of a flow: checked before it starts, then run to its end."""
+"""Check and run one session of a flow."""
 
 from functools import partial
 from typing import Any, NamedTuple
@@ -71,7 +71,7 @@ from rooda.views.say import say, warned
 
 
 class Prepared(NamedTuple):
-    """A checked flow with its agent and repository."""
+    """A checked flow with its settings, agent and repository, ready to run."""
 
     setup: Setup
     look: Lookup
@@ -93,7 +93,7 @@ class Prepared(NamedTuple):
 
 
 class Invocation(NamedTuple):
-    """A command with its settings and repository; the flow itself is not read yet."""
+    """A command's options, settings and repository, before its flow is read."""
 
     where: Where
     asked: RunOptions
@@ -112,7 +112,7 @@ def invocation(where: Where, asked: RunOptions, resumed: bool = False) -> Invoca
 
 
 def require_repository(workspace: str) -> Repo:
-    """The repository; without one, a missing flow.yaml is reported first."""
+    """Return the project's repository; raise ConfigProblem for an invalid flow.yaml before a missing repository."""
     try:
         return repository.find(workspace)
     except UsageProblem:
@@ -140,7 +140,7 @@ def prepare(call: Invocation) -> Prepared:
 
 
 def _sensors(workspace: str, topology: Topology) -> list[Source]:
-    """The sensors whose commands rooda would run itself."""
+    """Return the agent files of native sensors, whose commands the user must trust."""
 
     def facts(path: str, data: bytes) -> list[Fact]:
         command = effects.command_of(files.to_text(data))
@@ -151,9 +151,9 @@ def _sensors(workspace: str, topology: Topology) -> list[Source]:
 
 
 def require_commands(prepared: Prepared) -> None:
-    """Raise ConfigProblem if a native sensor names no command."""
+    """Raise ConfigProblem if a native sensor defines no command."""
     missing = [
-        f"{node.path}: {sensor.path} names no command for rooda to run"
+        f"{node.path}: {sensor.path} defines no command for rooda to run"
         for node in chain(prepared.topology.root)
         for sensor in node.sensors
         if not effects.command_of(workspace_files.text(prepared.repo.workspace, sensor.path))
@@ -164,7 +164,7 @@ def require_commands(prepared: Prepared) -> None:
 
 
 def take_lock(repo: Repo, screen: FlowScreen) -> lock.Lock | None:
-    """Take the work tree's lock, and remove git's lock files if an earlier run was killed."""
+    """Take the work tree's lock; if an earlier run was killed, remove the lock files that its git left."""
     path = repository.lock_path(repo.folder)
     held = launch.take_lock(path, "a flow", repository.running_name(path) or "NAME", screen)
     if held and held.before.get("run"):
@@ -174,7 +174,7 @@ def take_lock(repo: Repo, screen: FlowScreen) -> lock.Lock | None:
 
 
 def require_clean(prepared: Prepared, allowed: bool) -> None:
-    """Refuse uncommitted changes, except to the flow's own files: they would become part of the first commit."""
+    """Raise Undecided for uncommitted changes outside the flow's files, unless the user includes them."""
     own = {prepared.repo.inside(path) for path in agent_files(prepared.topology.root)}
     inner = prepared.repo.inside(".ai-loop/")
     found = [
@@ -189,13 +189,13 @@ def require_clean(prepared: Prepared, allowed: bool) -> None:
         launch.warn(prepared.screen, f"These uncommitted changes become part of the first commit:\n{listed}")
     elif not _confirmed(listed):
         raise Undecided(
-            f"The work tree has changes that are not committed; nothing was started.\n{listed}",
+            f"The work tree has uncommitted changes; nothing was started.\n{listed}",
             "Commit or stash them, or include them in the first commit: rooda flow run --allow-dirty …",
         )
 
 
 def warn_of_git(prepared: Prepared) -> None:
-    """Warn of filters that are not run, and of flow files that git ignores.
+    """Warn about git filters that are not run, and flow files that git ignores.
 
     Ignored files are not committed, because a checkout would then delete them.
     """
@@ -206,15 +206,16 @@ def warn_of_git(prepared: Prepared) -> None:
     ignored = files.to_text(prepared.repo.run(*words, stdin=nul_terminated(own)).out).split("\0")[:-1]
     if ignored:
         launch.warn(
-            prepared.screen, f"git ignores {listed(ignored)}: a clone of the run's branch can't be resumed without."
+            prepared.screen,
+            f"git ignores {listed(ignored)}: a clone of the run's branch can't be resumed without ignored files.",
         )
 
 
 def _confirmed(listed: str) -> bool:
-    """Ask the user, if stdin is a terminal."""
+    """Ask the user whether to include the changes; False if stdin is not a terminal."""
     if not questions.at_terminal():
         return False
-    say(f"The work tree has changes that are not committed:\n{listed}")
+    say(f"The work tree has uncommitted changes:\n{listed}")
     answer = questions.typed_answer("Include them in the first commit? [y/N] ")
     return (answer or "").strip().lower() in ("y", "yes")
 
@@ -225,7 +226,7 @@ CODES = {COMPLETE: OK, LIMIT: UNFINISHED, ERROR: FAILED}
 def run_session(
     prepared: Prepared, state: Json, done: list[Boundary], held: lock.Lock | None, task: str, resumed: bool = False
 ) -> int:
-    """Run the loop to its end and return the exit code. In `state` the task's secrets are starred."""
+    """Run the loop to its end and return the exit code; secrets are redacted in `state` but not in `task`."""
     root, screen, made, name = prepared.topology.root, prepared.screen, prepared.setup, str(state["run-id"])
     with Signals() as signals:
         owner = Owner(KIND, name, made, resumed, prepared.remembered, task)
@@ -247,7 +248,7 @@ def run_session(
             return _end_open(session, state, "signal", code_of_signal(cut.number), "Interrupted", signals.abandoned)
         except LimitReached as limit:
             return _end_open(session, state, "limit", limit.code, limit.what, hint=limit.hint, cause=limit.cause)
-        except (NodeFailed, RoodaError, OSError) as problem:  # the error itself could not be committed
+        except (NodeFailed, RoodaError, OSError) as problem:  # the error could not be committed
             return _end_open(session, state, "error", FAILED, _sentence(problem))
         finally:
             screen.close()
@@ -265,7 +266,7 @@ def _end_open(
     hint: str = "",
     cause: Cause | None = None,
 ) -> int:
-    """End a session whose run can be resumed."""
+    """Report the end of a session whose run can be resumed; return the exit code."""
     if not silent:
         session.emit(
             RunEnded(

@@ -1,4 +1,4 @@
-"""`rooda flow setup`: ask a few questions and write flow.yaml and the agent files. Existing files stay."""
+"""`rooda flow setup`: ask a few questions, then write flow.yaml and the agent files, keeping existing files."""
 
 import os
 import re
@@ -27,7 +27,7 @@ class NewSensor(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The flow to create; loops are listed from the outside in."""
+    """The flow to create; loops are listed outermost first."""
 
     names: list[str]
     limits: list[int]
@@ -36,7 +36,7 @@ class Plan(NamedTuple):
 
 
 def files_of(plan: Plan) -> list[tuple[str, str]]:
-    """The paths and texts of all files; flow.yaml is the last."""
+    """Return the path and text of each file to write; flow.yaml is the last."""
     made = {f"{AGENTS}/loop-sensor-{sensor.name}.md": _sensor(sensor) for sensor in (*plan.inner, *plan.outer)}
     for depth, name in enumerate(plan.names):
         kind = "inner" if depth == len(plan.names) - 1 else "outer"
@@ -59,7 +59,7 @@ def _sensor(sensor: NewSensor) -> str:
 
 
 def _flow(plan: Plan) -> str:
-    """The text of flow.yaml, built from the innermost loop outwards."""
+    """Return the text of flow.yaml, built from the innermost loop outwards."""
     *outer, inner = zip(plan.names, plan.limits, strict=True)
     rows = _node(inner, plan.inner, ["strategy: direct", f"agent: {AGENTS}/loop-actuator.md"])
     for each in reversed(outer):
@@ -93,7 +93,7 @@ KNOWN = (
 
 
 class Answers(NamedTuple):
-    """Answers from command-line options, whose questions are not asked."""
+    """Answers given as command-line options, whose questions are not asked."""
 
     levels: int | None
     sensors: tuple[str, ...]
@@ -102,7 +102,7 @@ class Answers(NamedTuple):
 
 
 def set_up(project: str, answers: Answers) -> int:
-    """Write the files of a flow for the project; report an existing flow."""
+    """Write the files of a flow for the project, or only show a flow that already exists."""
     if os.path.lexists(os.path.join(project, FLOW_FILE)):
         topology = flow_topology.load(project)
         say(f"{FLOW_FILE} already exists; nothing was changed.")
@@ -119,7 +119,7 @@ def set_up(project: str, answers: Answers) -> int:
 
 
 def make_plan(project: str, answers: Answers) -> Plan:
-    """Ask the user for what the options leave open; the proposals are the defaults."""
+    """Build the plan from the options, asking the user about the rest with proposals as defaults."""
     inner, outer = _parse_all(answers.sensors), _parse_all(answers.outer)
     proposed = [] if inner or outer else proposals(project)
     if proposed:
@@ -144,7 +144,7 @@ def make_plan(project: str, answers: Answers) -> Plan:
 
 
 def proposals(project: str) -> list[NewSensor]:
-    """A sensor for each command that rooda would propose as a quality gate."""
+    """Return a sensor for each command that rooda would propose as a quality gate."""
     found: dict[str, NewSensor] = {}
     for command in [command for part in detect.gates(project) for command in part.commands]:
         name = next((name for name, pattern in KNOWN if re.search(pattern, command)), "check")
@@ -167,7 +167,7 @@ def _parse(word: str) -> NewSensor:
 
 
 def _answer(answers: Answers, question: str) -> str:
-    """The user's answer; "" without one, or with --yes."""
+    """Return the user's answer; "" without one or with --yes."""
     return "" if answers.yes else (questions.typed_answer(f"{question} ") or "").strip()
 
 
@@ -184,7 +184,7 @@ def _more(answers: Answers, known: list[NewSensor]) -> list[NewSensor]:
             say(problem.what, to_stderr=True)
             continue
         if sensor.name in [each.name for each in (*known, *found)]:
-            say(f"There is a sensor {sensor.name} already.", to_stderr=True)
+            say(f"A sensor {sensor.name} already exists.", to_stderr=True)
             continue
         found.append(sensor)
     return found
@@ -197,7 +197,7 @@ def _levels(answers: Answers, proposed: int) -> int:
 
 def _named(answers: Answers, question: str, proposed: str) -> str:
     while (answer := _answer(answers, f"{question}? [{proposed}]")) and not flow_topology.ID.fullmatch(answer):
-        say("A name is made of letters, digits, '.', '_', '-'.", to_stderr=True)
+        say("A name may contain only letters, digits, '.', '_' and '-'.", to_stderr=True)
     return answer or proposed
 
 

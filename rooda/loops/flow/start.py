@@ -1,4 +1,4 @@
-"""Start a new run of a flow, or resume one that is open."""
+"""Start a new run of a flow, or resume an open run."""
 
 import os
 from collections.abc import Sequence
@@ -45,16 +45,16 @@ BRANCHES = 999  # names to try for a new branch
 
 
 class RunArguments(NamedTuple):
-    """The words and flags of `rooda flow run`."""
+    """The arguments and flags of `rooda flow run`."""
 
     task: tuple[str, ...]
-    resume: str | None  # None: not asked for; "": without the id of a run
+    resume: str | None  # None: no --resume; "": --resume without a run id
     new: bool
     allow_dirty: bool
 
 
 def run(where: Where, typed: Json, arguments: RunArguments) -> int:
-    """Start a new run, or resume an open one if the user chooses that."""
+    """Run `rooda flow run`: start a new run, or resume an open one if the user chooses to."""
     if arguments.resume and not RUN_ID.fullmatch(arguments.resume):  # `--resume the task`
         arguments = arguments._replace(resume="", task=(arguments.resume, *arguments.task))
     if arguments.resume is not None and arguments.new:
@@ -70,7 +70,7 @@ def run(where: Where, typed: Json, arguments: RunArguments) -> int:
         return _in_worktree(prepare(call), call, task)
     open_runs = [] if arguments.new else runs.open_runs(runs.find_all(call.repo))
     has_options = any(has_remembered(where.workspace, "flow", run.id) for run in open_runs)
-    prepared = None if has_options else prepare(call)  # an open run with options of its own is prepared with those
+    prepared = None if has_options else prepare(call)  # an open run with remembered options is prepared with those
     held = take_lock(call.repo, call.screen)
     if not arguments.new and (earlier := _ask_for_run(runs.open_runs(runs.find_all(call.repo)), True, asked.json)):
         return _resume_locked(_with_options(where, typed, earlier.id), earlier, held)
@@ -78,7 +78,7 @@ def run(where: Where, typed: Json, arguments: RunArguments) -> int:
 
 
 def resume(name: str | None, where: Where, typed: Json) -> int:
-    """Resume the run NAME, or the only open one, with the options that it was started with."""
+    """Resume the run NAME, or the only open run, with the options that it was started with."""
     name = choose(runs.find_all(require_repository(where.workspace)), name).id
     call = _with_options(where, typed, name)
     held = take_lock(call.repo, call.screen)
@@ -86,7 +86,7 @@ def resume(name: str | None, where: Where, typed: Json) -> int:
 
 
 def _in_worktree(prepared: Prepared, call: Invocation, task: str) -> int:
-    """Start a new run in a worktree; open runs here don't matter."""
+    """Start a new run in a new worktree, regardless of open runs in this one."""
     if commits.committed(call.repo, "HEAD", FLOW_FILE) is None:
         what = f"{FLOW_FILE} is not committed, and a worktree begins at the last commit."
         raise UsageProblem(what, "Commit it first.")
@@ -116,7 +116,7 @@ def _begin(prepared: Prepared, words: str, allow_dirty: bool, held: lock.Lock | 
 
 
 def _ask_for_task(to_stderr: bool) -> str:
-    """Ask for the task, with `to_stderr` if stdout is for programs."""
+    """Ask the user for the task, on stderr if stdout is reserved for JSON."""
     if questions.at_terminal():
         answer = questions.typed_answer("What is the task? ")
     else:
@@ -129,7 +129,7 @@ def _ask_for_task(to_stderr: bool) -> str:
 
 
 def _run_to_resume(known: list[FlowRun], name: str, to_stderr: bool) -> FlowRun:
-    """The run that --resume names, or the open one that the user chooses."""
+    """Return the run that --resume names, or the open run that the user chooses."""
     if name:
         return find_resumable(known, name)
     open_ = runs.open_runs(known)
@@ -139,12 +139,12 @@ def _run_to_resume(known: list[FlowRun], name: str, to_stderr: bool) -> FlowRun:
 
 
 def _ask_for_run(open_: list[FlowRun], may_begin: bool, to_stderr: bool) -> FlowRun | None:
-    """The open run that the user chooses; None for a new run, or if none is open."""
+    """Return the open run that the user chooses; None for a new run, or if no run is open."""
     if not open_:
         return None
     for run in open_:
         say(_about(run), to_stderr)
-    which = "r" if len(open_) == 1 else "its number of the list, or its id"
+    which = "r" if len(open_) == 1 else "its number in the list, or its id"
     rows = [f"  {number}: {run.id}" for number, run in enumerate(open_, 1)] if len(open_) > 1 else []
     question = "\n".join([*rows, f"Resume it ({which}), or start a new run (n)?"])
     answers: dict[str, FlowRun | None] = {run.id: run for run in open_}
@@ -158,10 +158,10 @@ def _ask_for_run(open_: list[FlowRun], may_begin: bool, to_stderr: bool) -> Flow
             return answers[word]
         if not questions.at_terminal():
             break
-        answer = _answer("Please answer with one of them.", to_stderr)
+        answer = _answer("Please enter one of these answers.", to_stderr)
     rows = [f"Resume with: rooda flow run --resume {run.id}" for run in open_]
     rows.append("or start a new run: rooda flow run --new …")
-    raise Undecided("A run is not finished; nothing was started.", "\n".join(rows))
+    raise Undecided("A run is unfinished; nothing was started.", "\n".join(rows))
 
 
 def _answer(question: str, to_stderr: bool) -> str | None:
@@ -181,7 +181,7 @@ def _about(run: FlowRun) -> str:
 
 
 def _with_options(where: Where, typed: Json, name: str) -> Invocation:
-    """The invocation with the options of the run's start, except those that are typed now."""
+    """Return the invocation with the run's original options, overridden by those given on this command line."""
     where, typed = with_remembered(where, typed, "flow", name)
     return invocation(where, options.run_options(typed), resumed=True)
 
@@ -193,7 +193,7 @@ def _resume_locked(call: Invocation, run: FlowRun, held: lock.Lock | None) -> in
 
 
 def choose(known: Sequence[FlowRun], name: str | None) -> FlowRun:
-    """The run of this name, or the only open one."""
+    """Return the run NAME, or the only open run; raise an error if there is no choice or more than one."""
     if name:
         return find_resumable(known, name)
     open_ = runs.open_runs(known)
@@ -208,7 +208,7 @@ def choose(known: Sequence[FlowRun], name: str | None) -> FlowRun:
 
 
 def find_resumable(known: Sequence[FlowRun], name: str) -> FlowRun:
-    """The run of this name; UsageProblem if it can't be resumed."""
+    """Return the run NAME; raise UsageProblem if it can't be resumed."""
     found = runs.find(known, name)
     if found.status not in (RUNNING, ERROR, LIMIT):
         raise UsageProblem(f"{name} has ended: {found.status}.", 'Start a new run: rooda flow run "TASK"')
@@ -216,7 +216,7 @@ def find_resumable(known: Sequence[FlowRun], name: str) -> FlowRun:
 
 
 def _continue(prepared: Prepared, run: FlowRun, held: lock.Lock | None) -> int:
-    """Continue the run where its files and commits end. Its branch is checked out."""
+    """Resume the run, whose branch is checked out, at the position that its files and commits record."""
     root = prepared.topology.root
     if run.status == LIMIT:
         _require_higher_limit(prepared, run)
@@ -229,7 +229,7 @@ def _continue(prepared: Prepared, run: FlowRun, held: lock.Lock | None) -> int:
         launch.warn(prepared.screen, text)
     if undone := runs.undone(prepared.repo, run, root):
         commits.uncommit(prepared.repo, undone[0].commit)
-        what = f"{len(undone)} commits are removed from {run.branch}, the last was {undone[-1].commit}"
+        what = f"removed {len(undone)} commits from {run.branch}; the last was {undone[-1].commit}"
         launch.warn(prepared.screen, f"{run.id} was undone: {what}")
     task, doubt = task_with_secrets(prepared.repo.workspace, "flow", run.id, str(run.state["task"]))
     if doubt:
@@ -239,7 +239,7 @@ def _continue(prepared: Prepared, run: FlowRun, held: lock.Lock | None) -> int:
 
 
 def _require_higher_limit(prepared: Prepared, run: FlowRun) -> None:
-    """A run that ended at its limit can be resumed only after the user raised it."""
+    """Raise UsageProblem unless the user has raised the limit at which the run ended."""
     root = prepared.topology.root
     reached, _ = artifacts.progress(RunFiles(prepared.repo.workspace, run.id), root)
     if root.max_iterations <= reached:
@@ -249,7 +249,7 @@ def _require_higher_limit(prepared: Prepared, run: FlowRun) -> None:
 
 
 def _check_out(repo: Repo, run: FlowRun) -> FlowRun:
-    """Check out the run's branch and restore its uncommitted files; Undecided if the user has uncommitted changes."""
+    """Check out the run's branch and its parked files; raise Undecided if the user has uncommitted changes."""
     elsewhere = read_head(repo).branch != run.branch
     others = runs.other_open_runs_here(runs.find_all(repo), repository.branches(repo), run.id)
     if elsewhere:
@@ -264,12 +264,12 @@ def _check_out(repo: Repo, run: FlowRun) -> FlowRun:
 
 
 def _require_no_changes(repo: Repo, run: FlowRun, ids: Sequence[str]) -> None:
-    """Raise Undecided for uncommitted changes outside of the folders of these runs."""
+    """Raise Undecided for uncommitted changes outside the folders of these runs."""
     own = tuple(repo.inside(run_folder(each)) + "/" for each in ids)
     foreign = [path for _, path in repository.dirty(repo) if not path.startswith(own)]
     if foreign:
         raise Undecided(
-            f"{run.id} works on {run.branch}, and the work tree has changes that are not committed: {foreign[0]!r}"
+            f"{run.id} works on {run.branch}, and the work tree has uncommitted changes: {foreign[0]!r}"
             + (f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""),
             "Commit or stash them first.",
         )

@@ -1,4 +1,4 @@
-"""Output of `rooda flow status`, `log` and `check`: facts about runs, commits and nodes as lines."""
+"""Print the output of `rooda flow status`, `log` and `check`, as text or JSON."""
 
 import os
 
@@ -69,7 +69,7 @@ def _say_json(value: object) -> None:
 
 
 def _find_run(where: Where, name: str | None) -> tuple[Repo, FlowRun | None]:
-    """The repository, and the run NAME, else the open run, else the newest; None without any run."""
+    """Return the repository and the run NAME, else the open run, else the newest; None if there is no run."""
     repo = repository.find(where.workspace)
     known = runs.find_all(repo)
     if name is not None:
@@ -78,7 +78,7 @@ def _find_run(where: Where, name: str | None) -> tuple[Repo, FlowRun | None]:
 
 
 def run_facts(repo: Repo, run: FlowRun, pid: int | None) -> Json:
-    """The facts of a run from its files and commits. `pid` is the process that works on it."""
+    """Return a run's status as JSON, from its files and commits; `pid` is the process that is working on it."""
     logged = [each for each in commits.history(repo, run.root, run.id, run.tip) if each.boundary]
     latest = {each.boundary.path: each.boundary for each in logged if each.boundary}
     stack = [str(path) for path in run.state["execution-stack"]]
@@ -96,14 +96,14 @@ def run_facts(repo: Repo, run: FlowRun, pid: int | None) -> Json:
 
 
 def _folders(repo: Repo, run: FlowRun) -> list[str]:
-    """The paths of all nodes with a folder, entered or not; [] for a run on another branch."""
+    """Return the paths of all nodes that have a folder, entered or not; [] if only git has the run's files."""
     project = _project(repo, run)
     top = os.path.join(project, run_folder(run.id), "nodes")
     return [os.path.relpath(folder, top) for folder, _, _ in os.walk(top) if folder != top] if project else []
 
 
 def _project(repo: Repo, run: FlowRun) -> str:
-    """The folder with the run's `.ai-loop`; "" if only git has its files."""
+    """Return the folder that contains the run's `.ai-loop`; "" if only git has its files."""
     return repo.workspace if run.in_work_tree else run.parked.root if run.parked else ""
 
 
@@ -131,7 +131,7 @@ def _file(repo: Repo, run: FlowRun, path: str, name: str) -> str:
 
 
 def lines(facts: Json) -> list[str]:
-    """The facts of a run as readable lines."""
+    """Format a run's status as lines of text."""
     rows = [
         f"{facts['run_id']}: {_word(facts)}",
         f"  task: {facts['task']}",
@@ -173,7 +173,7 @@ def _word(facts: Json) -> str:
 
 
 def tree(root: Node) -> list[str]:
-    """The topology as lines: each node with its sensors, controller and actuator."""
+    """Format the topology as lines: each node with its sensors, controller and actuator."""
     rows = []
     for node in chain(root):
         margin = "  " * node.depth

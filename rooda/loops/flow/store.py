@@ -1,4 +1,4 @@
-"""The store of a flow's run: its artifacts and commits, which show the finished steps."""
+"""Store a flow's progress in its files and commits, and derive the finished steps from them."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -43,7 +43,7 @@ OUTPUTS = (("CONTROL", CONTROLLER), ("ACT", ACTUATOR))
 
 
 class StorePlace(NamedTuple):
-    """The repository, files and commits of one run."""
+    """The repository, files, top node and committer of one run."""
 
     repo: Repo
     files: RunFiles
@@ -52,13 +52,13 @@ class StorePlace(NamedTuple):
 
 
 class FlowStore:
-    """`load` finds where a run is resumed; `carry` makes the one commit of a boundary."""
+    """Finds where to resume each node of a run, and commits its state after each turn."""
 
     def __init__(self, place: StorePlace, state: dict[str, Any], boundaries: Sequence[Boundary], guard: Guard) -> None:
         self._place, self._files = place, place.files
         self._state = state  # run-state.md
         self._boundaries = list(boundaries)
-        self._guard = guard  # knows the changed paths
+        self._guard = guard  # reports the changed paths
         self._nodes = chain(place.root)
         self._at: list[NodeState] = [NodeState()] * len(self._nodes)
 
@@ -69,12 +69,12 @@ class FlowStore:
         for name in found.done:
             try:
                 done[name] = self._value(self._nodes[len(scope)], name)
-            except (Broken, NodeFailed):  # the file is missing or invalid: repeat this step and all later ones
+            except (Broken, NodeFailed):  # its file is missing or invalid: repeat this step and all later ones
                 break
         return Saved(found.state, done)
 
     def begin(self, scope: Scope, name: str) -> None:
-        """Write node and step to `run-state.md`, after deleting the step's outputs, so that an existing one is new."""
+        """Delete the step's old outputs, then record the node and step in `run-state.md`."""
         artifacts.discard(self._files, self._nodes[len(scope)], WRITES.get(name, ""))
         self._note(scope, STEP_OF[name])
 
@@ -82,7 +82,7 @@ class FlowStore:
         return value
 
     def carry(self, scope: Scope, state: Any) -> Any:
-        """Close the boundary with one commit of everything that changed."""
+        """Commit everything that changed, with the node's state as the commit message."""
         node = self._nodes[len(scope)]
         boundary = Boundary(node.path, self._label(scope, state.iteration), state)
         if state.status != RUNNING:
@@ -134,7 +134,7 @@ class FlowStore:
         )
 
     def _fresh(self, node: Node, step: str, own: Sequence[Boundary]) -> list[str]:
-        """The steps whose files exist and belong to this iteration."""
+        """Return the steps whose files exist and belong to this iteration."""
         found = [
             name
             for name, file in OUTPUTS
@@ -144,7 +144,7 @@ class FlowStore:
         return found + ([] if None in artifacts.readings(self._files, node) else ["SENSORS"])
 
     def _is_new(self, node: Node, name: str, own: Sequence[Boundary]) -> bool:
-        """True if the file differs from the one in the node's last commit, which is that of an earlier iteration."""
+        """True if the file differs from its version in the node's last commit, which is of an earlier iteration."""
         now = artifacts.text(self._files.of_node(node.path, name))
         if not own or own[-1].state.iteration < 1:
             return True
@@ -157,7 +157,7 @@ class FlowStore:
         return True
 
     def _value(self, node: Node, name: str) -> Any:
-        """The value of a finished step, read from its file."""
+        """Return the value of a finished step, read from its file."""
         if name == "CONTROL":
             return ControllerFile(self._files, node).read()
         if name == "SENSORS" or (name == "MEASURE" and node is self._place.root):
@@ -167,7 +167,7 @@ class FlowStore:
         return None
 
     def _end_node(self, scope: Scope, node: Node, state: NodeState) -> None:
-        """Write the node's end to its own file and its result file."""
+        """Write the node's end to its orchestrator file and its result file."""
         artifacts.update(self._files, node, state.iteration, state.status, "")
         keys = {
             "status": state.status,
@@ -194,7 +194,7 @@ class FlowStore:
         return Ended(node.id, node.max_iterations, executed(state), state, first, last, controller, outputs)
 
     def _last_action(self, node: Node) -> str:
-        """The action that finished before the failure; "" if none did."""
+        """Return the action that finished before the failure; "" if none did."""
         try:
             done = effects.result(self._files, node.child) if node.child else self._value(node, "ACT")
         except (Broken, NodeFailed):

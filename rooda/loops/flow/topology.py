@@ -1,4 +1,4 @@
-"""Read and check `.ai-loop/flow.yaml`; report all faults at once, each with its line and node."""
+"""Read and check `.ai-loop/flow.yaml`; report all errors at once, each with its line and node."""
 
 import os
 import re
@@ -20,7 +20,7 @@ Path = tuple[str | int, ...]
 
 
 class Topology(NamedTuple):
-    """A checked flow, and the hash of its file."""
+    """A checked flow, with the hash of flow.yaml and warnings."""
 
     root: Node
     sha256: str
@@ -28,7 +28,7 @@ class Topology(NamedTuple):
 
 
 def load(project: str) -> Topology:
-    """Read the topology of the project; ConfigProblem with all its faults."""
+    """Read the project's flow.yaml; raise ConfigProblem with all its errors."""
     path = os.path.join(project, FLOW_FILE)
     try:
         data = workspace_files.read(project, path)
@@ -50,7 +50,7 @@ def load(project: str) -> Topology:
 
 
 class _Reader:
-    """Reads the document once and collects faults and warnings."""
+    """Builds the nodes from the parsed document and collects all errors and warnings."""
 
     def __init__(self, project: str, lines: Mapping[Path, int]) -> None:
         self._project, self._lines = project, lines
@@ -73,7 +73,7 @@ class _Reader:
         return self._node(value["flow"], ("flow",), "", default)
 
     def _defaults(self, value: Any) -> Any:
-        """The limit of nodes without their own."""
+        """Return the default iteration limit; None if there is none."""
         if value is None:
             return None
         inner = value.get("termination") if isinstance(value, dict) else value
@@ -178,7 +178,7 @@ class _Reader:
         return node._replace(strategy=COMPOSITE, child=self._node(child, (*at, "child"), node.path, default))
 
     def _file(self, value: Any, at: Path, path: str, what: str) -> str:
-        """The path of an agent file, which must exist inside the project."""
+        """Return the path of an agent file; report an error unless it exists inside the project."""
         if not isinstance(value, str) or not value.strip():
             self._fault(at, path, f"{what} must be the path of an agent file, got {_kind(value)}")
             return ""
@@ -227,7 +227,7 @@ COMMON = ("strategy", "loop")
 
 
 def loop_faults(value: dict[str, Any]) -> list[str]:
-    """The faults of an actuator that is a loop; each continues a sentence that starts with the node."""
+    """Return the errors of an actuator that is a loop; each continues a sentence that starts with the node."""
     kind = value.get("loop")
     if not isinstance(kind, str) or kind not in KEYS:
         return [f"actuator.loop must be one of {', '.join(KEYS)}, got {'nothing' if kind is None else repr(kind)}"]

@@ -1,4 +1,4 @@
-"""Lines of a flow's events, reasons for `rooda why`, and the live tree of nodes."""
+"""Format a flow's events as lines and as reasons for `rooda why`; draw the live tree of nodes."""
 
 import re
 import shlex
@@ -29,7 +29,7 @@ def _entered(record: Json, past: Past) -> Iterator[Reason]:
 
 
 def _continued(record: Json, past: Past) -> Iterator[Reason]:
-    """A boundary at which the node continues; its end has an event of its own."""
+    """Explain why a node continued after a commit; the end of a node has its own event."""
     if record["status"] != "running":
         return
     if record["number"]:
@@ -43,7 +43,7 @@ def _continued(record: Json, past: Past) -> Iterator[Reason]:
 
 
 def _node_ended(record: Json, past: Past) -> Iterator[Reason]:
-    """The end of a node: by its controller, its limit or an error."""
+    """Explain why a node ended: its controller's decision, its limit or an error."""
     error = record["reason"] == "error"
     if record["reason"] == MET:
         rule, evidence = "its controller said that the target is met", _decision(record, past)
@@ -56,12 +56,12 @@ def _node_ended(record: Json, past: Past) -> Iterator[Reason]:
 
 
 def _decision(record: Json, past: Past) -> tuple[str, str]:
-    """The controller's file and the key of its decision."""
+    """Return the path of the controller's file and the key of its decision, as evidence."""
     return next(iter(past.written_files.get((record["node"], "controller"), ())), ""), f"{MET}:"
 
 
 def _measured(record: Json, past: Past) -> tuple[str, str]:
-    """The file of the first failing sensor, else of the first sensor."""
+    """Return the path of the first failing sensor's file, else the first sensor's, as evidence."""
     paths = past.written_files.get((record["node"], "sensor"), [])
     found = dict(zip(record["sensors"], paths, strict=False))
     failing = [path for name, path in found.items() if record["sensors"][name] == "fail"]
@@ -69,7 +69,7 @@ def _measured(record: Json, past: Past) -> tuple[str, str]:
 
 
 def _problem(record: Json, past: Past) -> Iterator[Reason]:
-    """A problem, mostly of the call that has just ended, such as a broken contract or a restored file."""
+    """Explain a problem, usually of the call that just ended, such as a broken contract or a restored file."""
     yield Reason(record["ts"], record["display"], "told", record["text"], *past.transcript())
 
 
@@ -125,7 +125,7 @@ def _resumed(record: Json) -> list[Line]:
 
 
 def _boundary(record: Json) -> list[Line]:
-    """One line per boundary; those of inner nodes are indented."""
+    """Return one line per commit of a node, indented for inner nodes."""
     sensors = ", ".join(f"{name}: {status}" for name, status in record["sensors"].items())
     said = "; ".join(part for part in (record["summary"], sensors) if part)
     met = f"target-met {'true' if record['target_met'] else 'false'}"
@@ -186,7 +186,7 @@ LINES: LineMakers = {
 
 
 class FlowLive(Live):
-    """One row per node: its iteration, its sensors, and the agent that works on it."""
+    """A live tree with one row per node: its iteration, its sensors, and the running agent call."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
@@ -239,7 +239,7 @@ class FlowLive(Live):
 
 
 class FlowScreen(Screen):
-    """A screen with the live tree."""
+    """A screen for flows, with a live tree of the nodes."""
 
     def __init__(self, look: ScreenOptions) -> None:
         super().__init__(look, LINES, FlowLive)

@@ -1,4 +1,4 @@
-"""The effects of a flow. The loop gets an object with these methods and never touches the world itself."""
+"""The interface to a flow's effects, so that the loop itself has none."""
 
 from typing import Protocol
 
@@ -7,33 +7,33 @@ from rooda.run.event_records import Event
 
 
 class FlowWorld(Protocol):
-    """Each method from `enter` to `act` is one step; its value is what the artifact files say afterwards."""
+    """Effects of a flow; each method from `enter` to `act` is one step, whose value is read from the files it wrote."""
 
     def signalled(self) -> int:
-        """The first signal received, 0 for none."""
+        """Return the number of the first signal received; 0 if none."""
 
     def emit(self, event: Event) -> None: ...
 
     def enter(self, entry: NodeEntry) -> None:
-        """Delete the artifacts of an earlier entry and write the setpoint."""
+        """Delete the output files of an earlier entry and write the setpoint."""
 
     def stubs(self, entry: NodeEntry) -> tuple[Reading, ...]:
-        """Write a file with the status `pending` for each sensor."""
+        """Write an output file with the status `pending` for each sensor; return these readings."""
 
     def measure(self, entry: NodeEntry, number: int) -> tuple[Reading, ...]:
-        """Run all sensors of the node."""
+        """Run all sensors of the node and return their readings."""
 
     def open(self, entry: NodeEntry, number: int) -> None:
-        """Write the number of the iteration to the node's file."""
+        """Write the iteration number to the node's file."""
 
     def control(self, entry: NodeEntry, number: int) -> Decision:
-        """Ask the controller."""
+        """Call the controller and return its decision."""
 
     def act(self, entry: NodeEntry, number: int, decision: Decision) -> Action:
-        """Run the actuator: an agent, or a loop of another kind."""
+        """Run the actuator, an agent or another kind of loop, and return a summary of its action."""
 
     def readings(self, entry: NodeEntry) -> tuple[Reading, ...]:
-        """The readings in the sensors' files now; `pending` for a file that is missing or invalid."""
+        """Return the current readings in the sensors' files; `pending` for a missing or invalid file."""
 
     def result(self, entry: NodeEntry) -> Action:
-        """The outcome that a node which has ended wrote to its result file; NodeFailed if it is invalid."""
+        """Return the outcome in an ended node's result file; raise NodeFailed if it is invalid or an error."""
