@@ -1,4 +1,4 @@
-"""Settings with the tables of every kind of loop."""
+"""Loads the settings, including the tables that only one kind of loop has."""
 
 import os
 from collections.abc import Mapping
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
 
 
 def load(workspace: str, config: str | None = None, environ: Mapping[str, str] | None = None) -> Settings:
-    """Read every tier; one ConfigProblem lists all errors."""
+    """Load the settings from the environment and all files; one ConfigProblem lists all errors."""
     return layers.load(workspace, config, environ, registry.own_keys())
 
 
 def refuse_reserved(workspace: str, config: str | None = None) -> None:
-    """ConfigProblem if a procedure has the name of a command. Other errors wait until the settings are needed."""
+    """Raise ConfigProblem if a procedure has the name of a command; other errors are left to `load`."""
     if layers.has_reserved(workspace, config):
         load(workspace, config)
 
 
 def require_own(here: Where) -> None:
-    """ConfigProblem if another user's files could decide what a command does in this workspace."""
+    """Raise ConfigProblem if files of another user could decide what a command does in this workspace."""
     layers.require_own(os.path.abspath(here.workspace), here.config, os.environ, registry.own_keys())
 
 
 @cache
 def prices(where: Where) -> "Prices":
-    """Prices in force in a workspace; {} if its settings are invalid, so that usage can be shown anyway."""
+    """Return the model prices for a workspace; {} if its settings are invalid, so that usage can still be shown."""
     from rooda.settings import setup
 
     try:

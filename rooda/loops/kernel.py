@@ -1,4 +1,4 @@
-"""A loop is straight code over `carry`, `step` and `child`; its store is the public format of its files."""
+"""The kernel of all loops: saves the state at the end of each turn, and replays steps that an earlier run finished."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -7,7 +7,7 @@ Scope = tuple[str, ...]  # () is the loop itself; ("child", …) a loop inside i
 
 
 class Saved(NamedTuple):
-    """Content of a loop's files: its state, and the finished steps of the open turn."""
+    """A loop's saved state, and the finished steps of its open turn."""
 
     state: Any = None  # None: nothing saved yet
     done: Mapping[str, Any] = {}
@@ -19,16 +19,16 @@ class Store(Protocol):
     def load(self, scope: Scope) -> Saved: ...
 
     def carry(self, scope: Scope, state: Any) -> Any:
-        """Close the turn with this state; return what a later load would."""
+        """Save the state at the end of a turn; return the state that a later `load` would return."""
 
 
 class StepStore(Store, Protocol):
-    """A store that also records steps. If its format keeps values, `load` after `end(name, value)` has the value."""
+    """A store that also records steps. If its format stores their values, `load` returns them."""
 
     def begin(self, scope: Scope, name: str) -> None: ...
 
     def end(self, scope: Scope, name: str, value: Any) -> Any:
-        """Record a finished step; return what a later load would."""
+        """Record a finished step; return the value that a later `load` would return."""
 
 
 State = TypeVar("State")
@@ -36,7 +36,7 @@ Value = TypeVar("Value")
 
 
 class StepReused(Exception):
-    """A defect in a loop function: it used a step's name twice in one turn."""
+    """Raised if a loop function uses a step's name twice in one turn, which is a defect in it."""
 
 
 class Turns:
@@ -49,11 +49,11 @@ class Turns:
         self._state: Any = self._saved.state
 
     def carried(self, fresh: State) -> State:
-        """The state that the last turn saved, or `fresh`."""
+        """Return the state that the last turn saved; `fresh` if there is none."""
         return fresh if self._state is None else self._state
 
     def carry(self, state: State) -> State:
-        """End the turn. The loop continues with what a later load would return."""
+        """Save the state and end the turn; return the state that a later `load` would return."""
         carried: State = self._states.carry(self._scope, state)
         self._state = carried
         return carried
@@ -69,7 +69,10 @@ class Run(Turns):
         self._used: set[str] = set()
 
     def step(self, name: str, work: Callable[[], Value]) -> Value:
-        """Return `work`'s value, or the recorded one if this turn has it. A step whose work raises isn't done."""
+        """Run a step and record its value; if this turn has already recorded it, return the recorded value.
+
+        A step whose `work` raises isn't finished.
+        """
         if name in self._used:
             raise StepReused(f"step {name!r} of {self._scope} is used twice in one turn")
         self._used.add(name)

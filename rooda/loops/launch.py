@@ -1,4 +1,4 @@
-"""The start of every loop: check the agent, take the lock, end processes of an earlier run, make a worktree."""
+"""Steps that the start of every loop shares: check the agent, take the lock, end orphans, create a worktree."""
 
 import os
 import shlex
@@ -26,7 +26,7 @@ LONGEST_WORD = 80  # characters shown of an option
 
 
 def check_agent(agent: Agent, workspace: str, prompt: str) -> str:
-    """Return the path of the agent's program. Raises if this agent, or one of its fallbacks, can't run."""
+    """Check that the agent and its fallbacks can run; return the path of the agent's program."""
     programs = [preflight.find_program(each, workspace) for each in agent.choices]
     preflight.check(agent, prompt)
     for other in agent.choices[1:]:
@@ -40,13 +40,13 @@ def screen_options(setup: Setup, asked: RunOptions) -> ScreenOptions:
 
 
 def announce_agent(agent: Agent, program: str, screen: Screen, remembered: Sequence[str] = ()) -> None:
-    """Print the agent's known problems and, for a user who watches, its version and who pays for it.
+    """Print warnings about the agent and, if a user is watching, its version and the account that pays.
 
-    `remembered`: options of an earlier start that are still in force.
+    `remembered`: options reused from an earlier start, printed too.
     """
     screen.hide(agent.env)
     if remembered and screen.watched:
-        screen.hint(f"As it was started: {' '.join(map(_shown, remembered))}")
+        screen.hint(f"Options reused from the earlier start: {' '.join(map(_shown, remembered))}")
     for text in preflight.warnings(agent):
         warn(screen, text)
     for text in preflight.describe(agent, program) if screen.watched else ():
@@ -54,7 +54,7 @@ def announce_agent(agent: Agent, program: str, screen: Screen, remembered: Seque
 
 
 def take_lock(path: str, who: str, name: str, screen: Screen) -> lock.Lock | None:
-    """Take and return the lock. Undecided if another run holds it; None, with a warning, if it can't be created."""
+    """Take and return the lock; warn and return None if it can't be created. Undecided if another run holds it."""
     try:
         tighten_home(os.path.dirname(os.path.dirname(path)))
         held = lock.acquire(path) or _after_a_dying_run(path)
@@ -76,7 +76,7 @@ def already_running(path: str, who: str, name: str) -> Undecided:
     """Return the error for a loop whose lock another process holds."""
     pid = lock.owner(path).get("pid", "unknown")
     return Undecided(
-        f"{who[:1].upper()}{who[1:]} is running here already (pid {pid}); not started a second time.",
+        f"{who[:1].upper()}{who[1:]} is already running here (pid {pid}); not started a second time.",
         f"Watch it with `rooda status`, or end it with `rooda stop {name}`.",
     )
 
@@ -89,7 +89,7 @@ def _write_owner(held: lock.Lock) -> None:
 
 
 def with_earlier_limits(setup: Setup, workspace: str, kind: str, name: str, typed: Json) -> Setup:
-    """Return the setup of a resumed run: each limit as typed now, else as at its start, else from the settings."""
+    """Return the setup of a resumed run, with the limits given now, else of the last session, else of the settings."""
     before = history.last_limits(workspace, name, kind)._asdict()
     fields = {row.into.removeprefix("budget."): key for key, row in LOOP.items() if row.into.startswith("budget.")}
     going_on = {field: before[field] for field, key in fields.items() if key not in typed and before[field]}
@@ -108,9 +108,9 @@ def _shown(word: str) -> str:
 
 
 def _after_a_dying_run(path: str) -> lock.Lock | None:
-    """Wait for a run whose process is dead, and take its lock; None for a run that is alive.
+    """Take the lock of a run whose process is dead as soon as it is free; None if the process is alive.
 
-    A run that has just begun has not written its PID yet, so the lock may still name a dead process.
+    A run that has just started has not written its PID yet, so the lock may still name a dead process.
     """
     if not lock.owner(path) or not lock.await_free(path, unless=lambda: table.is_alive(lock.owner(path))):
         return None
@@ -118,7 +118,7 @@ def _after_a_dying_run(path: str) -> lock.Lock | None:
 
 
 def _end_survivors(held: lock.Lock, screen: Screen) -> None:
-    """End processes that an earlier run left, so that they don't work at the same time as this one."""
+    """End the processes that an earlier run left behind, so that they don't interfere with this run."""
     found = ledger.end_survivors(held.before, folder.is_id)
     if found is None:
         return
@@ -132,7 +132,7 @@ def _end_survivors(held: lock.Lock, screen: Screen) -> None:
 
 
 def in_worktree(where: Where, kind: str, name: str, screen: Screen, work: Callable[[Where], int]) -> int:
-    """Call `work` in a new worktree with this name, and return its exit code."""
+    """Call `work` in a new worktree called `name`; return its exit code."""
     there = _make_worktree(where, name, screen)
     try:
         return work(there)
@@ -141,7 +141,7 @@ def in_worktree(where: Where, kind: str, name: str, screen: Screen, work: Callab
 
 
 def _make_worktree(where: Where, name: str, screen: Screen) -> Where:
-    """Create the worktree. The settings stay those of the current workspace."""
+    """Create and return a worktree that uses the settings of the current workspace."""
     repo = worktrees.require_repository(where.workspace)
     left = worktrees.count_uncommitted(repo)
     if text := command.warning(where.workspace):
@@ -157,12 +157,12 @@ def _make_worktree(where: Where, name: str, screen: Screen) -> Where:
 
 
 def _say_next(where: Where, kind: str, screen: Screen) -> None:
-    """Print the commands that show, merge and resume the work, with their paths."""
+    """Print the commands that show, merge and resume the work in a worktree."""
     repo = worktrees.require_repository(where.workspace)
     branch = read_head(repo).branch or f"rooda/{os.path.basename(repo.top)}"
     there, config = shlex.quote(where.workspace), f" --config {shlex.quote(where.config)}" if where.config else ""
-    _say(screen, f"What it committed: git log -p HEAD..{branch}; what it did not: git -C {there} status")
-    _say(screen, f"Keep it: git merge {branch}. Once it is merged, rooda prune removes the worktree.")
+    _say(screen, f"See its commits: git log -p HEAD..{branch}; see uncommitted changes: git -C {there} status")
+    _say(screen, f"Keep the work: git merge {branch}. Once it is merged, rooda prune removes the worktree.")
     if waiting := registry.kind(kind).resumable(where.workspace):
         _say(screen, f"Resume with: rooda -C {there}{config} resume {waiting[0]}")
 

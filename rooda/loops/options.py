@@ -1,4 +1,4 @@
-"""The options of all commands that run a loop, made from the rows of the settings."""
+"""Creates the options of all commands that run a loop, from the definitions of the settings."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RunOptions(NamedTuple):
-    """Options as typed. `flags` has settings, and only those that were typed."""
+    """Options given on the command line. `flags` holds those of settings."""
 
     flags: Json
     dry_run: bool = False
@@ -28,8 +28,8 @@ class RunOptions(NamedTuple):
     verbose: bool = False
     quiet: bool = False
     worktree: bool = False
-    remembered: tuple[str, ...] = ()  # options of an earlier start that are still in force, see loops/remembered
-    untrusted: bool = False  # without what the workspace's files would start
+    remembered: tuple[str, ...] = ()  # options reused from an earlier start, see loops/remembered
+    untrusted: bool = False  # ignore commands and programs configured in the workspace's files
 
 
 _FOLDER = click.Path(exists=True, file_okay=False)
@@ -54,7 +54,7 @@ class Value(click.ParamType):  # type: ignore[type-arg]  # generic only in newer
 
 
 def of(keys: Mapping[str, Key], group: str, **types: click.ParamType) -> list[click.Option]:  # type: ignore[type-arg]
-    """Return the options of the keys in a group. `types` replaces the check of some keys."""
+    """Return the options for a group of settings. `types` overrides the value type of some settings."""
     return [_option(key, row.flag, row, types.get(key)) for key, row in keys.items() if row.flag and row.group == group]
 
 
@@ -105,13 +105,15 @@ def _way(keys: Mapping[str, Key]) -> list[click.Parameter]:
     return [
         *of(keys, "way"),
         click.Option(["-v", "--verbose"], is_flag=True, help="Show the agent's output and details."),
-        click.Option(["-q", "--quiet"], is_flag=True, help="Only warnings and errors."),
+        click.Option(["-q", "--quiet"], is_flag=True, help="Show only warnings and errors."),
         *of(keys, "screen"),
-        click.Option(["--json"], is_flag=True, help="Events as JSON lines instead of text."),
-        click.Option(["--untrusted"], is_flag=True, help="Ignore what the workspace's files would start."),
+        click.Option(["--json"], is_flag=True, help="Print events as JSON lines instead of text."),
+        click.Option(
+            ["--untrusted"], is_flag=True, help="Ignore commands and programs configured in the workspace's files."
+        ),
         click.Option(["--detach"], is_flag=True, help="Run in the background; see status, logs -f, stop."),
         click.Option(["-C", "directory"], metavar="DIR", type=_FOLDER, help="Work in DIR."),
-        click.Option(["--config"], metavar="FILE", type=click.Path(), help="Use FILE instead of the rooda.toml found."),
+        click.Option(["--config"], metavar="FILE", type=click.Path(), help="Use FILE instead of rooda.toml."),
     ]
 
 
@@ -148,7 +150,7 @@ def for_kind() -> list[click.Parameter]:
 
 
 def run_options(typed: Json) -> RunOptions:
-    """Sort the typed options. UsageProblem if some of them exclude each other."""
+    """Return the options of a command line as RunOptions; raise UsageProblem if some are mutually exclusive."""
     if typed["verbose"] and typed["quiet"]:
         raise UsageProblem("--verbose and --quiet are mutually exclusive.")
     if typed.get("resume") and typed.get("fresh"):
@@ -168,12 +170,12 @@ def run_options(typed: Json) -> RunOptions:
 
 
 def context_of(parameters: list[click.Parameter]) -> click.Context:
-    """Return a context in which words that were typed earlier can be parsed again."""
+    """Return a click context that can parse an earlier command line again."""
     return click.Context(click.Command("start", params=parameters), ignore_unknown_options=True)
 
 
 def parsed(context: click.Context, words: Iterable[str]) -> Json:
-    """Return the values of the typed words; {} if this version of rooda can't parse them."""
+    """Parse the words of an earlier command line; {} if this version of rooda can't."""
     try:
         typed, _, _ = context.command.make_parser(context).parse_args([*words])
     except click.UsageError:
@@ -182,7 +184,7 @@ def parsed(context: click.Context, words: Iterable[str]) -> Json:
 
 
 def cast(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
-    """Return the value as the parameter's type; ValueError if it is invalid."""
+    """Convert the value to the parameter's type; raise ValueError if it is invalid."""
     try:
         return parameter.type_cast_value(context, value)
     except click.BadParameter as problem:
@@ -190,17 +192,17 @@ def cast(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
 
 
 def flags_of(keys: Mapping[str, Key], typed: Json) -> Json:
-    """Return the typed values of these keys."""
+    """Return the values of these settings that were given on the command line."""
     flags: Json = {}
     for key, row in keys.items():
         value = typed.get(row.flag.parameter(key)) if row.flag else None
-        if row.flag and not is_untyped(value, row.flag.both):
+        if row.flag and not is_omitted(value, row.flag.both):
             flags.setdefault(row.flag.sets or key, _read(row, value))
     return flags
 
 
-def is_untyped(value: Any, both: bool) -> bool:
-    """True if the option was not typed. `both`: it also has a form --no-…, so that False was typed."""
+def is_omitted(value: Any, both: bool) -> bool:
+    """True if the option was omitted from the command line. `both`: it has a --no-… form, so False was given."""
     return value is None or value == () or (value is False and not both)
 
 
@@ -232,12 +234,12 @@ class InOrder(click.Group):
 
 
 def place_of_tab(ctx: click.Context) -> Where:
-    """Return the workspace of a command line that is being completed."""
+    """Return the workspace of the command line that the shell is completing."""
     return with_typed(where(ctx), ctx.params)
 
 
 def items(offered: Iterable[tuple[str, str]], incomplete: str) -> "list[CompletionItem]":
-    """Return the completions that begin with the typed text, each with its description."""
+    """Return shell completions for the offered names that begin with `incomplete`, each with its description."""
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(name, help=about) for name, about in dict(offered).items() if name.startswith(incomplete)]

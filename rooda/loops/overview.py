@@ -1,4 +1,4 @@
-"""Status of all loops in some workspaces, for `rooda status`."""
+"""Collects the status of all loops in some workspaces, for `rooda status`."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -22,18 +22,18 @@ from rooda.views.status_table import Row, unreadable
 if TYPE_CHECKING:
     from rooda.agents.prices import Prices
 
-SELDOM = 10  # refreshes between two that read loops which are not running
+SELDOM = 10  # loops that aren't running are read again at every tenth refresh
 
 
 class Found(NamedTuple):
-    """A loop of an overview. `facts` are filled only if they will be shown."""
+    """A loop's row in the status table, and what its files say about it."""
 
     row: Row
     facts: Json
 
 
 class Overview:
-    """Status of the loops in some workspaces. Keeps what it has read, so that a refresh reads only what is new."""
+    """Status of the loops in some workspaces. Caches what it has read, so that a refresh reads only new data."""
 
     def __init__(self, here: Where) -> None:
         self._here = here
@@ -49,7 +49,7 @@ class Overview:
         return sorted(rows, key=lambda row: not row.running)
 
     def details(self, workspace: str, name: str | None) -> list[Found]:
-        """Return facts and row of NAME, or of each loop that runs or can be resumed."""
+        """Return row and details of the loop `name`; without a name, of each loop that runs or can be resumed."""
         return [Found(self._row(workspace, loop, facts), facts) for loop, facts in _all(workspace, name)]
 
     def _rows_or_problem(self, workspace: str) -> list[Row]:
@@ -72,7 +72,7 @@ class Overview:
         return [self._row(workspace, loop, _facts(workspace, loop)) for loop in running] + self._idle[workspace]
 
     def _row(self, workspace: str, loop: Loop, facts: Json) -> Row:
-        """Join what the loop's files say with what its events say."""
+        """Return a loop's row, from the details in its files and from its events."""
         running, pid = bool(facts.get("running")), facts.get("pid")
         newest, spent, elapsed = self._read(workspace, loop.kind, loop.name, running)
         now, ended, run = newest.now, newest.ended, newest.run
@@ -106,7 +106,7 @@ class Overview:
         )
 
     def _read(self, workspace: str, kind: str, name: str, running: bool) -> tuple[SessionLog, Spent, float]:
-        """Return the newest session, and the sums of all sessions of the run."""
+        """Return a run's newest session, what all its sessions spent, and how many seconds they took."""
         found = history.sessions(workspace, name, kind, self._log)
         if not found:
             return SessionLog(""), Spent(), 0.0
@@ -147,7 +147,7 @@ def _closed(sessions: list[SessionLog], kind: str, pricing: history.Pricing) -> 
 
 
 def _status(word: str, ended: Json | None, folder: str) -> str:
-    """Return the status of a loop that isn't running, although its files may say that it is."""
+    """Return the status of a loop that isn't running, even if its files say that it is."""
     if word not in ("running", "in_progress") and not (word == INTERRUPTED and at_limit(ended)):
         return word
     return status_without_process(ended, run_folder.order_of(folder).get("order") == run_folder.STOP)
@@ -162,11 +162,11 @@ def _waits(now: Now, suspended: bool) -> tuple[str, float | None]:
     if now.phase != "waiting":
         return "", None
     left = max(seconds_of(now.until) - clock.now(), 0.0)
-    return f"usage limit of {now.account}" if now.account else "a fault of the service", round(left, 1)
+    return f"usage limit of {now.account}" if now.account else "a service error", round(left, 1)
 
 
 def _next(loop: Loop, facts: Json, reason: str) -> str:
-    """Return what the user can do about a loop that isn't running."""
+    """Return what a loop that isn't running needs from the user, such as a command."""
     if facts.get("status") == "damaged":
         return "you: its files are damaged"
     if facts.get("status") == "completed":

@@ -1,4 +1,4 @@
-"""The kinds of loops: one row each, and the contract that each kind keeps.
+"""Registry of the loop kinds: one row per kind, and the interface that each kind implements.
 
 No other module outside of the slices names a kind.
 """
@@ -29,7 +29,7 @@ OODA = "ooda"
 
 
 class Row(NamedTuple):
-    """A kind of loop, as far as rooda knows it before it loads the kind's modules."""
+    """Description of a loop kind that can be read without loading the kind's modules."""
 
     package: str
     summary: str = ""  # of its command in `rooda --help`; procedures have no common command
@@ -38,8 +38,8 @@ class Row(NamedTuple):
     branches: str = ""  # or if the repository has a branch below this prefix,
     git_homes: tuple[str, ...] = ()  # or one of these paths in its git folder
     resume: str = "rooda resume {name}"
-    locks: str = ""  # begins the names of its lock files in `.rooda`, which may be all that is left of a running loop
-    only_name: str = ""  # of the only loop that a workspace can have of this kind
+    locks: str = ""  # prefix of its lock files in `.rooda`; of a running loop, only the lock may be left
+    only_name: str = ""  # name of its loop, if a workspace can have only one of this kind
     explains_pause: bool = False  # its status lines say why it paused
     on_branch: bool = False  # its state is committed: undo needs its branch, and a resume drops later commits
     demo: str = ""  # module that creates a demo project
@@ -80,38 +80,38 @@ KINDS = {
 
 
 def own_keys() -> "OwnKeys":
-    """Return the settings that one kind of loop has alone, by its table; those of procedures are in the schema."""
+    """Return the settings that only one loop kind has, keyed by kind; those of procedures are in the schema."""
     return {kind: _module(kind, "keys").OWN for kind in KINDS if kind != OODA}
 
 
 def demo_of(kind: str) -> "Callable[[str], int]":
-    """Return the function that creates a demo project for this kind of loop in a folder."""
+    """Return the function that creates a demo project for this loop kind in a given folder."""
     scaffold: Callable[[str], int] = importlib.import_module(KINDS[kind].demo).scaffold
     return scaffold
 
 
 def procedure_command(name: str, where: "Where", words: "Sequence[str]") -> "click.Command":
-    """Return the command of a word that is not in the table of commands: it names a procedure."""
+    """Return the command that runs a procedure. Called for a word that isn't a built-in command."""
     command: click.Command = _module(OODA, "cli").procedure_command(name, where, words)
     return command
 
 
 def first_prompt(settings: "Settings", name: str) -> str:
-    """Return the prompt of the first iteration of the procedure NAME."""
+    """Return the prompt for the first iteration of the procedure NAME."""
     prompt: str = _module(OODA, "kind").first_prompt(settings, name)
     return prompt
 
 
 def view(kind: object) -> "View":
-    """Return the lines and reasons of KIND; those of a procedure for a kind that rooda doesn't know."""
+    """Return the view of a loop kind: its screen lines and reasons. An unknown kind gets the view of procedures."""
     return cast("View", _module(kind if isinstance(kind, str) and kind in KINDS else OODA, "view"))
 
 
 class Kind(Protocol):
-    """The contract of a kind of loop, which mypy checks at the end of its kind.py. NAME is the name of one loop."""
+    """The interface that each loop kind's kind.py implements, which mypy checks there. NAME is a loop's name."""
 
     def locks(self, workspace: str) -> "dict[str, str]":
-        """Return the lock's path of every loop that ever ran in the workspace, by name."""
+        """Return the lock paths of all loops that ever ran in the workspace, keyed by loop name."""
 
     def lock_of(self, workspace: str, name: str) -> str:
         """Return the path of NAME's lock, whether or not it exists."""
@@ -120,22 +120,22 @@ class Kind(Protocol):
         """Return the names of the loops that can be resumed."""
 
     def facts(self, workspace: str, name: str | None) -> "list[Json]":
-        """Return everything the files say about NAME, or about all that run or can be resumed.
+        """Return the details in NAME's files; without a name, for each loop that runs or can be resumed.
 
         Each has `running` and `pid`.
         """
 
     def facts_of_running(self, workspace: str, name: str) -> "Json":
-        """Return what the files say about NAME, which is running, or {} if that costs too much for a refresh."""
+        """Return the details in the files of NAME, which is running; {} if reading them at each refresh is too slow."""
 
     def name_of(self, facts: "Json") -> str:
-        """Return the loop's name in its facts."""
+        """Return the loop's name from its details."""
 
     def progress(self, facts: "Json", now: "Now") -> "Progress":
-        """Return how far the loop is, from its facts and its latest events."""
+        """Return the loop's progress, from its details and latest events."""
 
     def lines(self, facts: "Json") -> "list[str]":
-        """Return the facts as lines of text."""
+        """Format a loop's details as lines of text."""
 
     def options(self) -> "list[click.Parameter]":
         """Return the options of the command that starts a loop."""
@@ -147,16 +147,16 @@ class Kind(Protocol):
         """Resume NAME and return the exit code."""
 
     def doubt(self, workspace: str, name: str) -> "Doubt | None":
-        """Return NAME's saved words that would run or reach an agent, unless this user signed them."""
+        """Return the saved commands and prompts that a resume of NAME would use and this user has not signed."""
 
     def is_name(self, name: str) -> bool:
-        """True if the form of NAME alone shows that it is of this kind."""
+        """True if NAME has a form that only names of this loop kind have."""
 
     def close(self, workspace: str, name: str, reason: str) -> bool:
-        """Record that NAME must not be resumed; False if loops of this kind stay resumable."""
+        """Record that NAME must not be resumed; return False if loops of this kind always stay resumable."""
 
     def work_paths(self, workspace: str, name: str) -> "list[str]":
-        """Return NAME's files and folders in the work tree, seen from the workspace: an undo of NAME restores them."""
+        """Return the paths in the work tree that an undo of NAME restores, relative to the workspace."""
 
     def setup(self, settings: "Settings", name: str) -> "Setup":
         """Return the settings that NAME runs with."""
@@ -171,7 +171,7 @@ class Loop(NamedTuple):
 
 
 def kind(name: str) -> Kind:
-    """Load a kind of loop."""
+    """Load and return the kind.py of a loop kind."""
     return cast(Kind, _module(name, "kind"))
 
 
@@ -180,14 +180,14 @@ def _module(kind: str, name: str) -> ModuleType:
 
 
 def kinds_in(workspace: str) -> list[str]:
-    """Return the kinds that may have left a loop in the workspace. Loads none of them. UsageProblem for links."""
+    """Return the kinds that may have a loop in the workspace, without loading them. Refuses symlinks."""
     refuse_links(workspace)
     locks = lock.recorded(workspace)
     return [kind for kind, row in KINDS.items() if _has_left(row, workspace, locks)]
 
 
 def refuse_links(workspace: str) -> None:
-    """UsageProblem if a link is in the place of a folder of rooda: nothing is read or written through it."""
+    """Raise UsageProblem if one of rooda's folders is a symlink: rooda never reads or writes through one."""
     files.refuse_links(workspace, ".rooda", *(os.path.join(".rooda", name) for name in dirs.FOLDERS))
     for row in KINDS.values():
         files.refuse_links(workspace, *filter(None, map(os.path.dirname, row.homes)), *row.homes)
@@ -225,5 +225,5 @@ def noun(kind: str) -> str:
 
 
 def title(kind: str, name: str) -> str:
-    """Return the name of a loop, after its kind unless it is a procedure."""
+    """Return the display name of a loop: kind and name, such as "flow main"; for a procedure only the name."""
     return name if kind == OODA else f"{kind} {name}"

@@ -1,4 +1,4 @@
-"""Options typed when a run was started or last resumed. A resume uses them again."""
+"""Restores the options that a run was started or last resumed with, so that a resume reuses them."""
 
 import os
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from rooda.base.secret_forms import HIDDEN
 from rooda.base.secrets import fill_references, hide_references
 from rooda.errors import UsageProblem
 from rooda.loops import registry
-from rooda.loops.options import cast, context_of, is_untyped, parsed
+from rooda.loops.options import cast, context_of, is_omitted, parsed
 from rooda.run import folder, history
 from rooda.settings.schema import PROCEDURE
 from rooda.settings.types import PHASE, TEXTS
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 AGENT = ("agent", "ai_cmd", "ai_cmd_alias")  # each replaces the others
 
 
-GROUPS = ("agent", "prompt", "way", "screen", "config", "call", "steps")  # the order on the screen
+GROUPS = ("agent", "prompt", "way", "screen", "config", "call", "steps")  # in the order of display
 
 
 def _kept() -> tuple[str, ...]:
-    """Return the options that a resume uses again: those whose settings are `kept`, and --config.
+    """Return the names of the options that a resume reuses: those of settings with `kept`, and --config.
 
-    Limits and counts come from the run's own files; the output options must be typed again.
+    Limits and counts come from the run's own files; output options must be given again.
     """
     rows = [item for keys in (PROCEDURE, *registry.own_keys().values()) for item in keys.items()]
     kept = [(row.group, row.flag.parameter(key)) for key, row in rows if row.flag and row.kept]
@@ -37,7 +37,7 @@ def _kept() -> tuple[str, ...]:
 
 
 def _files() -> tuple[str, ...]:
-    """Return the options whose values can be paths of files."""
+    """Return the names of the options whose values can be file paths."""
     rows = PROCEDURE.items()
     return tuple(row.flag.parameter(key) for key, row in rows if row.flag and row.type in (PHASE, TEXTS))
 
@@ -46,7 +46,7 @@ KEPT, FILES = _kept(), _files()
 
 
 class Option(NamedTuple):
-    """A remembered option, with its value as typed."""
+    """An option reused from an earlier start, with its value as it was given."""
 
     parameter: "click.Parameter"
     value: Any
@@ -57,7 +57,7 @@ class Option(NamedTuple):
 
     @property
     def words(self) -> list[str]:
-        """The command line words of the option."""
+        """Return the option as words of a command line."""
         flag = max(self.parameter.opts, key=len)
         if isinstance(self.value, bool):
             return [flag if self.value else self.parameter.secondary_opts[0]]
@@ -65,9 +65,9 @@ class Option(NamedTuple):
 
 
 def with_remembered(here: Where, typed: Mapping[str, Any], kind: str, name: str, begun: str = "") -> tuple[Where, Json]:
-    """Return workspace and options of a resume: those typed now, else the earlier ones; their words are `remembered`.
+    """Return workspace and options of a resume. Options given now win over those of the earlier start.
 
-    `begun`: the session that began the run, if its state says so.
+    The reused ones are also listed under `remembered`. `begun`: the session that began the run, if its state says so.
     """
     from rooda.loops import signed
 
@@ -81,7 +81,7 @@ def with_remembered(here: Where, typed: Mapping[str, Any], kind: str, name: str,
         option = _from_here(_with_secrets(each), known["folder"], here.workspace)
         try:
             value = cast(context, option.parameter, option.value)
-        except ValueError:  # typed for another version of rooda, or the file was edited
+        except ValueError:  # written by another version of rooda, or edited
             continue
         found[each.name] = (*value, *typed.get("param", ())) if each.name == "param" else value
         words += option.words
@@ -95,7 +95,7 @@ def has_remembered(workspace: str, kind: str, name: str) -> bool:
 
 
 def words_of(kind: str, origin: Json) -> list[str]:
-    """The words of an origin that a resume uses again."""
+    """Return the options that a resume reuses from the record of a start, as words of a command line."""
     return [word for option in _options(_context(kind), origin).values() for word in option.words]
 
 
@@ -109,7 +109,7 @@ def _context(kind: str) -> "click.Context":
 
 
 def task_with_secrets(workspace: str, kind: str, name: str, shown: str, begun: str = "") -> tuple[str, str]:
-    """Return a task with its secrets, and a warning if they are unknown. `shown`: the task in its public file."""
+    """Return a task with its secrets filled in, and a warning if they are unknown. `shown`: the masked task."""
     if HIDDEN not in shown:
         return shown, ""
     from rooda.loops import signed
@@ -132,14 +132,14 @@ def task_with_secrets(workspace: str, kind: str, name: str, shown: str, begun: s
 
 
 def _options(context: "click.Context", known: Json) -> dict[str, Option]:
-    """Return the options by name; {} if none are known or they can't be parsed."""
+    """Return the options that a resume reuses, keyed by name; {} if none are known or they can't be parsed."""
     typed = parsed(context, [*known.get("kept", ()), *known.get("words", ())])
     parameters = {parameter.name: parameter for parameter in context.command.params}
     return {name: Option(parameters[name], typed[name]) for name in KEPT if typed.get(name) is not None}
 
 
 def _replaced(name: str, here: Where, typed: Mapping[str, Any], before: Mapping[str, Option]) -> bool:
-    """True if an option typed now replaces this one. A model depends on the agent; parameters are merged by name."""
+    """True if an option given now replaces this one. A model depends on the agent; parameters are merged by name."""
     if name == "model":
         agent, was = typed.get("agent") or typed.get("ai_cmd_alias"), [each.value for each in before.values()]
         return bool(typed.get("model")) or (agent is not None and agent not in was)
@@ -148,25 +148,25 @@ def _replaced(name: str, here: Where, typed: Mapping[str, Any], before: Mapping[
     if name in ("config", "param"):
         return name == "config" and here.config is not None
     value = typed.get(name)
-    return not is_untyped(value, bool(before[name].parameter.secondary_opts))
+    return not is_omitted(value, bool(before[name].parameter.secondary_opts))
 
 
 def _with_secrets(option: Option) -> Option:
-    """Fill in secrets from the environment; UsageProblem if one is missing, since the run would differ without it."""
+    """Fill in an option's secrets from the environment; raise UsageProblem if one is missing."""
     if isinstance(option.value, bool):
         return option
     values = option.value if isinstance(option.value, list) else [option.value]
     found, flag = [fill_references(value, os.environ) for value in values], max(option.parameter.opts, key=len)
     if missing := [name for _, names in found for name in names]:
         held = f"the value of {missing[0]}, which is not set now" if missing[0] else "an encoded secret"
-        hint = f"Set it, or type {flag} again." if missing[0] else f"Type {flag} again."
+        hint = f"Set it, or give {flag} again." if missing[0] else f"Give {flag} again."
         raise UsageProblem(f"When this run was started, {flag} contained {held}; nothing was started.", hint)
     texts = [text for text, _ in found]
     return option._replace(value=texts if isinstance(option.value, list) else texts[0])
 
 
 def _from_here(option: Option, folder: str, workspace: str) -> Option:
-    """Make paths absolute: they were typed in `folder`."""
+    """Make an option's paths absolute. They are relative to `folder`, where the earlier command was run."""
     if option.name == "config":
         return option._replace(value=os.path.abspath(os.path.join(folder, option.value)))
     if option.name not in FILES:

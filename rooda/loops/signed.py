@@ -1,4 +1,4 @@
-"""What a resume believes: words that this user signed. Others are shown, and believed only after a yes."""
+"""Makes sure that a resume uses only saved commands and prompts that this user signed, or accepts when asked."""
 
 import os
 from collections.abc import Iterator
@@ -15,21 +15,21 @@ from rooda.run.history import SessionLog
 from rooda.run.seal import Doubt
 
 HOME = ".rooda"
-_accepted: set[str] = set()  # what the user said yes to in this process: without a key nothing gets signed
+_accepted: set[str] = set()  # doubts that the user accepted in this process: without a key nothing can be signed
 
 
 def refuse_tracked(workspace: str) -> None:
-    """UsageProblem if git tracks `.rooda`: its files came with a checkout, and would come again with the next one."""
+    """Raise UsageProblem if git tracks `.rooda`: its files came with a checkout, and may change with the next one."""
     if tracks(workspace, HOME):
         path = os.path.join(workspace, HOME)
         raise UsageProblem(
-            f"git tracks {path}, so anybody who can push may have written it; nothing in it is believed.",
-            f"Untrack it: git -C {workspace} rm -r -q --cached {HOME}, and commit that.",
+            f"git tracks {path}, so anybody who can push may have written it; rooda does not trust it.",
+            f"Untrack it: git -C {workspace} rm -r -q --cached {HOME}, and commit the change.",
         )
 
 
 def require(workspace: str, kind: str, name: str, begun: str = "") -> None:
-    """Show the words that this user did not sign and that a resume would use; Undecided unless the user accepts them.
+    """Ask the user to accept unsigned commands and prompts that a resume would use; raise Undecided otherwise.
 
     `begun`: the session that began the run, if its state says so.
     """
@@ -38,16 +38,18 @@ def require(workspace: str, kind: str, name: str, begun: str = "") -> None:
     if not found:
         return
     shown = "\n".join(rows(found))
-    ask = f"{shown}\nBelieve this, and resume {name}? [y/N] "
+    ask = f"{shown}\nTrust this, and resume {name}? [y/N] "
     answer = questions.typed_answer(ask) if questions.at_terminal() else None
     if (answer or "").strip().lower() not in ("y", "yes"):
         hint = "If it is yours, sign it: rooda trust --state"
-        raise Undecided(f"Saved words of {name} are not signed by you; nothing was started.\n{shown}", hint)
+        raise Undecided(
+            f"Saved commands or prompts of {name} are not signed by you; nothing was started.\n{shown}", hint
+        )
     sign(found)
 
 
 def sign_all(workspace: str) -> list[str]:
-    """Sign what a resume in this workspace would use, and its orders and logs; return all of it as lines."""
+    """Sign everything that a resume in this workspace would use, and all orders and logs; return it as lines."""
     refuse_tracked(workspace)
     lines = list[str]()
     for loop in registry.resumable(workspace):
@@ -60,11 +62,11 @@ def sign_all(workspace: str) -> list[str]:
 
 
 def _signed_records(session: SessionLog, workspace: str, kind: str) -> list[str]:
-    """Sign what a session left, whether or not a resume uses it, so that `rooda resume --all` can."""
+    """Sign a session's start, order and log, so that `rooda resume --all` accepts them; return what was signed."""
     place, origin, found = session.folder, folder.origin_of(session.folder), list[str]()
     if origin and _doubt_about_start(session, origin, workspace, kind):
         folder.sign_origin(place, {**origin, "loop": kind, **folder.place_of(workspace)})
-        found.append(f"{os.path.join(place, folder.ORIGIN_FILE)}: it names nothing that runs")
+        found.append(f"{os.path.join(place, folder.ORIGIN_FILE)}: it contains nothing that would run")
     if order := folder.sign_order(place):
         found.append(f"{os.path.join(place, folder.ORDER_FILE)}: {order['order']} {order['reason']!r}")
     if session.ended and not history.is_signed(session.path):
@@ -74,12 +76,12 @@ def _signed_records(session: SessionLog, workspace: str, kind: str) -> list[str]
 
 
 def rows(found: list[Doubt]) -> list[str]:
-    """What is doubted, as lines for the user: every word, because anything that is cut off would run unseen."""
+    """Format unsigned words as lines for the user, never shortened: anything that is cut off would run unseen."""
     return [line for each in found for line in (escape_line(each.why), *(f"  {escape_line(w)}" for w in each.words))]
 
 
 def sign(found: list[Doubt]) -> None:
-    """Sign what was shown. A file that can't be written is asked for again next time."""
+    """Sign what was shown. If a signature can't be written, rooda asks again next time."""
     for each in found:
         _accepted.add(each.why)
         with suppress(OSError):
@@ -87,14 +89,14 @@ def sign(found: list[Doubt]) -> None:
 
 
 def doubts(workspace: str, kind: str, name: str, begun: str = "") -> Iterator[Doubt]:
-    """Yield what a resume of this loop would use although this user did not sign it."""
+    """Yield the saved commands and prompts that a resume of this loop would use and this user has not signed."""
     session = history.newest(workspace, name, kind, begun)
     found = [_of_start(session, workspace, kind) if session else None, registry.kind(kind).doubt(workspace, name)]
     return (each for each in found if each and each.why not in _accepted)
 
 
 def _of_start(session: SessionLog, workspace: str, kind: str) -> Doubt | None:
-    """The doubt about the command line of a session; None if it has no words that a resume uses."""
+    """Return a session's unsigned options and task; None if they are signed or a resume would use none of them."""
     place, origin = session.folder, folder.origin_of(session.folder)
     words = remembered.words_of(kind, origin) if origin else []
     if MARK in origin.get("task", ""):
@@ -111,14 +113,14 @@ def _doubt_about_start(session: SessionLog, origin: Json, workspace: str, kind: 
 
 
 def believed(session: SessionLog, workspace: str, kind: str) -> Json:
-    """The origin of a session if this user signed or accepted it; else {}."""
+    """Return the record of a session's start if this user signed or accepted it; else {}."""
     origin = folder.origin_of(session.folder)
     why = _doubt_about_start(session, origin, workspace, kind)
     return {} if why and why not in _accepted else origin
 
 
 def why_not(workspace: str, kind: str, name: str, session: SessionLog) -> str:
-    """Why `rooda resume --all` must not resume this run; "" if this user signed all of it."""
+    """Return why `rooda resume --all` must not resume this run; "" if this user signed all of it."""
     if why := _doubt_about_start(session, folder.origin_of(session.folder), workspace, kind):
         return why
     if session.ended and not history.is_signed(session.path):

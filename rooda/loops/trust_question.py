@@ -1,4 +1,4 @@
-"""Shows what a workspace would start, and asks whether the user trusts it."""
+"""Shows the commands and programs configured in a workspace's files, and asks the user whether to trust them."""
 
 import os
 import shlex
@@ -17,13 +17,13 @@ from rooda.views.say import say, screen_size
 VARIABLE = "ROODA_TRUST"
 EVERYTHING = "all"
 WIDTHS = (14, 18)  # of label and place in the question
-LONGEST = 1000  # characters of a value where there is no terminal
-LEFT = 6  # lines of a screen that the list does not use
+LONGEST = 1000  # characters shown of a value if there is no terminal
+LEFT = 6  # screen lines that the list leaves free
 YES, NO, IGNORE = "yes", "no", "ignore"
 
 
 def permitted(seen: Seen, found: Settings, resumed: bool, config: str | None) -> bool:
-    """True if these facts may run, False if the user chose to go on without them. Undecided without an answer."""
+    """True if the user trusts these settings, False if they are to be ignored; raise Undecided otherwise."""
     record = Record(seen.top, seen.part)
     record.consolidate(seen)
     verdict = trust.judge(seen, record)
@@ -40,7 +40,7 @@ def permitted(seen: Seen, found: Settings, resumed: bool, config: str | None) ->
     if not (problem or seen.part or record.runs):
         trust.remember(found, config, seen)
     if problem:
-        say(f"WARNING: What you trust can't be noted ({problem}); rooda asks again next time.", to_stderr=True)
+        say(f"WARNING: Your answer can't be saved ({problem}); rooda will ask again next time.", to_stderr=True)
     return True
 
 
@@ -50,7 +50,7 @@ def _accepted_for_this_start(seen: Seen) -> bool:
 
 
 def _answer(seen: Seen, verdict: Verdict) -> str:
-    """Show what would run and ask. Undecided if nobody can be asked, or if the answer is no."""
+    """Show what would run and return the user's answer; raise Undecided without a terminal or if it is no."""
     title = _title(seen, verdict)
     if not questions.at_terminal():
         raise Undecided(f"{title[:-1]}; nothing was started.\n{rows(verdict)}", _hint(seen))
@@ -72,7 +72,7 @@ def _answer(seen: Seen, verdict: Verdict) -> str:
 def _title(seen: Seen, verdict: Verdict) -> str:
     place = escape_line(seen.top)
     if verdict.is_change:
-        return f"{place}: what can run there has changed, and not by you:"
+        return f"{place}: its settings that can run programs have changed, and not by you:"
     return f"{place} has settings of its own that can run programs, and you have not trusted them:"
 
 
@@ -86,7 +86,7 @@ def _hint(seen: Seen) -> str:
 
 
 def rows(verdict: Verdict, most: int = 1000) -> str:
-    """The facts in question, a line each; after a change with + and -."""
+    """Return one line per setting in question; after a change, prefixed with + or -."""
     marked = [("+ " if verdict.is_change else "  ", fact) for fact in verdict.added]
     marked += [("- ", fact) for fact in verdict.removed]
     lines = [f"{mark}{fact_line(fact)}" for mark, fact in marked]
@@ -96,7 +96,7 @@ def rows(verdict: Verdict, most: int = 1000) -> str:
 
 
 def fact_line(fact: Fact) -> str:
-    """The fact as a row: what it is for, where it is written, what would run."""
+    """Return the row for a setting: its purpose, its place in the file, and the command that would run."""
     place = f"{fact.file}:{fact.line}" if fact.line else fact.file
     label, where = (f"{text:<{width}}" for text, width in zip((fact.label, place), WIDTHS, strict=True))
     warning = f"   <- {fact.warning}" if fact.warning else ""

@@ -1,4 +1,4 @@
-"""Lets nothing of a workspace run before the user trusts it."""
+"""Makes sure that nothing configured in a workspace's files runs before the user trusts it."""
 
 import shlex
 from collections.abc import Iterable
@@ -13,11 +13,11 @@ from rooda.settings.trust_watch import Watch
 if TYPE_CHECKING:
     from rooda.settings.trust import Source
 
-_ignored: set[str] = set()  # folders whose words the user chose to ignore in this process
+_ignored: set[str] = set()  # folders whose settings the user chose to ignore in this process
 
 
 def checked(found: Settings, asked: RunOptions, config: str | None, resumed: bool = False) -> Settings:
-    """Return the settings to run with. Undecided if the workspace's words are not trusted and nobody says yes."""
+    """Return the settings to run with; raise Undecided if the user does not trust the workspace's own settings."""
     if found.untrusted:
         return found
     ignores = asked.untrusted or trust_watch.top_of(found.workspace) in _ignored
@@ -37,7 +37,7 @@ def checked(found: Settings, asked: RunOptions, config: str | None, resumed: boo
 
 
 def require_files(found: Settings, sources: "Iterable[Source]") -> None:
-    """Ask for the words of further files, such as a flow's sensors. Undecided if they are not trusted."""
+    """Ask the user to trust the commands in further files, such as a flow's sensors; raise Undecided otherwise."""
     from rooda.loops import trust_question
     from rooda.settings import trust
 
@@ -47,7 +47,7 @@ def require_files(found: Settings, sources: "Iterable[Source]") -> None:
     seen = trust.of_files(found, files_of_loop)
     if seen.facts and (found.untrusted or not trust_question.permitted(seen, found, False, None)):
         raise Undecided(
-            f"{', '.join(sorted({fact.file for fact in seen.facts}))}: holds commands, and is not trusted; "
+            f"{', '.join(sorted({fact.file for fact in seen.facts}))}: contains commands and is not trusted; "
             "nothing was started.",
             f"See them: rooda trust --show. Trust them: rooda trust -C {shlex.quote(seen.top)}",
         )

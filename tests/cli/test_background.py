@@ -91,7 +91,7 @@ def test_a_second_start_is_refused(ws: Workspace) -> None:
     """The lock holds for loops in the background too."""
     background(ws)
     ran = ws.rooda("build", "--ai-cmd", "true", "--detach")
-    assert ran.code == 3 and "is running here already" in ran.err
+    assert ran.code == 3 and "is already running here" in ran.err
     assert ws.rooda("stop").code == 0
 
 

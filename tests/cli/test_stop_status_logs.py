@@ -116,7 +116,7 @@ def test_a_live_run_is_not_resumed(ws: Workspace) -> None:
     for words in (("resume",), ("resume", "build"), ("build",), ("build", "--fresh"), ("build", "--resume")):
         ran = ws.rooda(*words)
         assert ran.code == 3, words
-        assert "is running here already (pid" in ran.err
+        assert "is already running here (pid" in ran.err
     assert len(ws.calls) == 1
 
 
@@ -130,7 +130,7 @@ def test_OA_22_limits_on_resume(ws: Workspace) -> None:
         "[T] Previous session: 3 iterations completed in D",
         "[T] Reached max iterations: 3 (total: D)",
     ]
-    assert "With a higher one: rooda build --max-iterations N" in ran.err
+    assert "To run with a higher limit: rooda build --max-iterations N" in ran.err
     assert ws.rooda("build", "--max-iterations", "4").code == 0 and len(ws.calls) == 4
 
 

@@ -143,7 +143,7 @@ def test_verbose_shows_remembered_options(claude: Workspace) -> None:
     key = claude.env["ANTHROPIC_API_KEY"]
     stopped(claude, "build", "--agent", "claude", "-n", "2", "--context", f"two\nlines {key} {'x' * 200}")
     ran = claude.rooda("resume", "build", "-v")
-    (line,) = [row for row in ran.err.splitlines() if "As it was started: " in row]
+    (line,) = [row for row in ran.err.splitlines() if "Options reused from the earlier start: " in row]
     assert "--agent=claude" in line and "--context=two lines *** xx" in line and key not in ran.err and len(line) < 200
 
 

@@ -32,7 +32,7 @@ def test_S_09_no_second_loop_after_a_clean_up(ws: Workspace, how: str) -> None:
     running = beheaded(ws, CLEANED[how])
     for words in (("build", "-n", "1"), ("build", "--fresh"), ("resume", "build")):
         ran = ws.rooda(*words)
-        assert ran.code == 3 and f"is running here already (pid {running.pid})" in ran.err, ran.both
+        assert ran.code == 3 and f"is already running here (pid {running.pid})" in ran.err, ran.both
     assert len(ws.calls) == 1
     assert ws.rooda("stop").code == 0 and running.finish() == 143
 

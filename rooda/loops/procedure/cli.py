@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def procedure_command(name: str, where: Where, words: Sequence[str]) -> click.Command:
-    """The command that runs one procedure. UsageProblem for an unknown name, unless -C may define it."""
+    """Return the command that runs a procedure; raise UsageProblem if its name is unknown, unless -C may define it."""
     found = configuration.load(where.workspace, where.config)
     if name in procedures.names(found):
         summary = procedures.summary(found, name)
@@ -53,7 +53,7 @@ def _unknown(name: str, found: "Settings") -> UsageProblem:
 
 
 def begin(name: str, where: Where, typed: Json, known: "Settings") -> int:
-    """Start the procedure. `known`: the settings of `where`. A dry run doesn't load what only a run needs."""
+    """Run, resume or dry-run the procedure. `known`: the settings already loaded for `where`."""
     from rooda.settings.where import with_typed
 
     there, asked = with_typed(where, typed), options.run_options(typed)
@@ -68,7 +68,7 @@ def begin(name: str, where: Where, typed: Json, known: "Settings") -> int:
 
 
 def _resume_or_start(name: str, where: Where, typed: Json) -> int:
-    """Run `rooda P --resume`: with the options of the interrupted run, if there is one."""
+    """Run `rooda P --resume`: resume with the options of the interrupted run, or start if there is none."""
     from rooda.loops.procedure.kind import can_resume
     from rooda.loops.procedure.start import start
     from rooda.loops.procedure.store import Place
@@ -81,7 +81,7 @@ def _resume_or_start(name: str, where: Where, typed: Json) -> int:
 
 
 class _Run(click.Group):
-    """Takes the name of a procedure where other groups take the name of a command."""
+    """A command group whose subcommands are the procedures."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         here = where(ctx)
@@ -105,7 +105,7 @@ run = _Run("run", help="Run a procedure: `rooda run build` is `rooda build`.", s
 
 
 def dry_run(found: "layers.Settings", procedure: Procedure, where: Where, asked: RunOptions) -> int:
-    """Print what a run would do, and its whole prompt. Reads no state, writes nothing, starts no agent.
+    """Print what a run would do and its whole prompt, without reading state, writing files or starting an agent.
 
     Exit 0 means that the procedure is ready to run. A prompt that is too long is printed before the error.
     """
@@ -136,7 +136,7 @@ def dry_run(found: "layers.Settings", procedure: Procedure, where: Where, asked:
 _SHOWN_ABOVE = ("display", "summary", "description", *PHASES)
 
 
-@click.command(short_help="The phases and settings of one procedure.")
+@click.command(short_help="Show a procedure's phases and settings.")
 @click.argument("procedure", shell_complete=tab_procedures)
 @click.pass_context
 def info(ctx: click.Context, procedure: str) -> int:
@@ -172,11 +172,11 @@ def _configuration(own: dict[str, object]) -> list[str]:
     return ["Configuration:", *(rows or ["  (uses global defaults)"])]
 
 
-@click.command("list", short_help="All procedures.")
+@click.command("list", short_help="List all procedures.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
 def list_(ctx: click.Context, as_json: bool) -> int:
-    """List all procedures, yours and the built-in ones, with a line about each."""
+    """List all procedures, yours and the built-in ones, with a one-line summary of each."""
     here = where(ctx)
     found = warned(configuration.load(here.workspace, here.config))
     rows = {name: procedures.summary(found, name) for name in procedures.names(found)}

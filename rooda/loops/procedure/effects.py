@@ -1,4 +1,4 @@
-"""The effects of a procedure's loop. The prompt's text is read from its files for each iteration."""
+"""Implements the effects of a procedure's loop: builds prompts, calls agents, runs quality gates, waits."""
 
 from functools import partial
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ TICK = 0.1  # seconds; file systems' clocks are finer
 
 
 class Effects(World):
-    """The effects of one session. Prompt files are checked before each iteration, and read again if they changed."""
+    """The effects of one session. Before each iteration, prompt files are read again if they have changed."""
 
     def __init__(self, session: "Session") -> None:
         self._session = session
@@ -52,7 +52,8 @@ class Effects(World):
             return self._session.prompt(text, f"{iteration + 1:04d}", measure, same)
         except OSError as problem:
             where = problem.filename or self._session.folder.ready()
-            raise PromptProblem(f"The prompt can't be written: {where}: {problem.strerror}", "Make room.") from None
+            what = f"The prompt can't be written: {where}: {problem.strerror}"
+            raise PromptProblem(what, "Free some disk space, or make the folder writable.") from None
 
     def ask(self, call: Call) -> Reply:
         return self._session.calls.ask(call)
@@ -65,7 +66,7 @@ class Effects(World):
 
 
 def prompt_text(workspace: str, procedure: Procedure, iteration: int) -> str:
-    """The prompt from the current files. `iteration` counts from 1."""
+    """Build the prompt from the current content of its files. `iteration` counts from 1."""
     sections = {
         phase.name: [_fragment(workspace, fragment, phase, procedure) for fragment in phase.fragments]
         for phase in procedure.phases
@@ -75,9 +76,9 @@ def prompt_text(workspace: str, procedure: Procedure, iteration: int) -> str:
 
 
 def prompt_marks(procedure: Procedure) -> tuple[tuple[int, ...], ...]:
-    """A value that changes if one of the prompt's files may have changed.
+    """Return fingerprints of the prompt's files, which differ from earlier ones if a file may have changed.
 
-    Empty if a file is missing, or is so new that the file system's clock might not show its next change.
+    Empty if a file is missing, or so new that its timestamp might not show its next change.
     """
     paths = [fragment.path for phase in procedure.phases for fragment in phase.fragments if fragment.path]
     paths += [item.path for item in procedure.context if item.path]
@@ -106,12 +107,12 @@ def _context(workspace: str, item: Context) -> str:
 
 
 def _read(workspace: str, path: str, shown: str, what: str, hint: str) -> str:
-    """The text of a regular file; PromptProblem for anything else."""
+    """Return the text of a regular file; raise PromptProblem if it can't be read."""
     try:
         return workspace_files.text(workspace, path, workspace_files.PROMPT)
     except OSError as problem:
         reason = problem.strerror or str(problem)
     except ValueError:
-        reason = "the name holds a NUL character"
+        reason = "the name contains a NUL character"
     place = f" ({path})" if shown and shown != path else ""
     raise PromptProblem(f"{what} {shown or path} can't be read: {reason}{place}", hint)

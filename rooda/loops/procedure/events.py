@@ -1,4 +1,4 @@
-"""The events of a procedure's loop."""
+"""The event types of a procedure's loop."""
 
 from __future__ import annotations
 

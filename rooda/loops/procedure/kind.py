@@ -1,4 +1,4 @@
-"""The contract of procedures (loops/registry.py)."""
+"""Implements the interface of a loop kind (Kind in loops/registry.py) for procedures."""
 
 from typing import TYPE_CHECKING
 
@@ -48,7 +48,7 @@ def facts(workspace: str, name: str | None) -> list[Json]:
 
 
 def _facts(place: Place) -> Json:
-    """Facts from the state file and the lock; {} if the procedure has neither."""
+    """Return a procedure's details from its state file and lock; {} if it has neither."""
     running = lock.is_held(place.lock)
     pid = lock.owner(place.lock).get("pid") if running else None
     try:
@@ -138,14 +138,14 @@ def setup(settings: "Settings", name: str) -> "Setup":
 
 
 def first_prompt(settings: "Settings", name: str) -> str:
-    """The prompt of the first iteration."""
+    """Return the prompt for the first iteration."""
     from rooda.loops.procedure import effects
     from rooda.loops.procedure import settings as procedure_settings
 
     return effects.prompt_text(settings.workspace, procedure_settings.procedure(settings, name, {}), 1)
 
 
-if TYPE_CHECKING:  # mypy checks that this module keeps the contract
+if TYPE_CHECKING:  # mypy checks that this module implements the interface
     from rooda.loops import registry
     from rooda.loops.procedure import kind  # noqa: PLW0406 - itself, as mypy sees it
 

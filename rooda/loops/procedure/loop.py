@@ -70,7 +70,7 @@ def call_of(procedure: Procedure, state: OodaState, prompt: Prompt) -> Call:
 
 
 def why_stop(state: OodaState, signal: int) -> Ending | None:
-    """The rule that ends the loop now, if any. Failures come before the limit, the limit before a late signal."""
+    """Return the ending if the loop must stop. Failures win over the iteration limit, and that over a late signal."""
     if state.status == INTERRUPTED:
         return Ending("signal", code_of_signal(signal), signal)
     if state.status == COMPLETED:
@@ -85,12 +85,12 @@ def why_stop(state: OodaState, signal: int) -> Ending | None:
 
 
 def at_limit(reached: Cause | None) -> Ending | None:
-    """The end at a limit of cost, tokens or time: the run can be resumed with a higher one."""
+    """Return the ending if a limit of cost, tokens or time is reached: the run can be resumed with a higher limit."""
     return Ending("limit", UNFINISHED, note=in_words(reached), cause=reached) if reached else None
 
 
 def next_state(state: OodaState, reply: Reply, gates: Gates, now: str) -> OodaState:
-    """The state after an iteration. Every call that was started counts, however it ended."""
+    """Return the state after an iteration. Every call that was started counts, however it ended."""
     closed = state._replace(
         iteration=state.iteration + 1,
         last_iteration_at=now,
@@ -109,7 +109,7 @@ def interrupted(reply: Reply, gates: Gates) -> bool:
 
 
 def failed(reply: Reply, gates: Gates) -> bool:
-    """An iteration succeeds only if the agent exits 0, does not signal failure, and every gate passes."""
+    """True unless the agent exited with 0 and did not signal failure, and every gate passed."""
     return not reply.ok or reply.promise == "FAILURE" or bool(gates.failed)
 
 
@@ -135,7 +135,7 @@ def iteration_ended(before: OodaState, state: OodaState, reply: Reply, gates: Ga
 
 
 def run_ended(state: OodaState, ending: Ending, start: OodaState, session: float) -> RunEnded:
-    """The end of the run. `session`: wall time of this session; earlier sessions count with their run time."""
+    """Return the event that ends the run. `session`: this session's wall time; earlier ones count as agent run time."""
     return RunEnded(
         reason=ending.kind,
         status=state.status,

@@ -1,4 +1,4 @@
-"""A procedure as the settings define it."""
+"""Data types of a procedure: its phases, their fragments, its context, and its other settings."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -10,7 +10,7 @@ PHASES = ("observe", "orient", "decide", "act")
 
 
 class Fragment(NamedTuple):
-    """One piece of a phase: inline `text`, or the file at `path`, read again for every prompt."""
+    """A piece of a phase's prompt: inline `text`, or the file at `path`, read again for every prompt."""
 
     text: str | None = None
     path: str | None = None  # absolute
@@ -19,14 +19,14 @@ class Fragment(NamedTuple):
 
 
 class Phase(NamedTuple):
-    """One of observe, orient, decide, act, and its fragments."""
+    """One of the phases observe, orient, decide and act, with its fragments."""
 
     name: str
     fragments: tuple[Fragment, ...]
 
 
 class Context(NamedTuple):
-    """One --context of the user: a file, read again for every prompt, or a text."""
+    """An item of the context: inline `text`, or the file at `path`, read again for every prompt."""
 
     text: str | None = None
     path: str | None = None
@@ -34,7 +34,7 @@ class Context(NamedTuple):
 
 
 class Procedure(NamedTuple):
-    """All settings of one procedure, resolved."""
+    """A procedure with all its settings resolved."""
 
     name: str
     phases: tuple[Phase, ...]
@@ -48,6 +48,6 @@ class Procedure(NamedTuple):
     failure_threshold: int = 3
     on_interrupted: str = "ask"
     gates: tuple[Gate, ...] | None = None  # None: not set, read AGENTS.md
-    gates_from_commands: bool = False  # then also the commands of AGENTS.md
+    gates_from_commands: bool = False  # use commands in AGENTS.md as gates if it defines none
     promise_signals: bool = False
     preamble: bool = False

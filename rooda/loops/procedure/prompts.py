@@ -1,4 +1,4 @@
-"""The text of a procedure's prompt: an optional preamble, the context, and the four phases."""
+"""Assembles a procedure's prompt: an optional preamble, the context, and the four phases."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -15,7 +15,7 @@ NO_SIGNALS = "Success Signaling: none. The loop goes by your exit status and its
 
 
 def preamble(procedure: Procedure, iteration: int) -> str:
-    """Facts about the loop for the agent. `iteration` counts from 1."""
+    """Return the preamble that describes the loop to the agent. `iteration` counts from 1."""
     limit = f"{iteration} of {procedure.max_iterations}" if procedure.max_iterations else f"{iteration} (unlimited)"
     return "\n".join(
         (
@@ -33,7 +33,7 @@ TITLE = "# OODA Loop Iteration"
 
 
 def assemble(sections: Mapping[str, Sequence[str]], context: Sequence[str] = (), preamble: str = "") -> str:
-    """The prompt: preamble if any, title, context if any, then the four phases. Their texts are not changed."""
+    """Return the prompt: preamble if any, title, context if any, then the four phases, without trailing newlines."""
     parts = [_stripped(preamble)] if preamble else []
     parts.append(TITLE)
     if context:
@@ -43,7 +43,7 @@ def assemble(sections: Mapping[str, Sequence[str]], context: Sequence[str] = (),
 
 
 def from_file(shown: str, text: str) -> str:
-    """A context file's text below its name."""
+    """Return a context file's text below a line with its name."""
     return f"Source: {shown}\n\n{text}"
 
 

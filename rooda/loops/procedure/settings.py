@@ -1,4 +1,4 @@
-"""Turns settings into a procedure: phases and context as texts or files, gates, signals."""
+"""Builds a Procedure from the settings: its phases, context, quality gates and promise signals."""
 
 import os
 import stat
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 PREFIX = "builtin:"
 _TEXT_FILES = (".md", ".txt", ".markdown", ".prompt")
-_HINT = "A path in a file is relative to that file; a typed one to the workspace."
+_HINT = "Paths in a settings file are relative to that file; paths on the command line, to the workspace."
 
 
 class _Parameters(NamedTuple):
-    """Values for {{name}} placeholders: a typed value wins over the fragment's own, and that over the procedure's."""
+    """Values for {{name}} placeholders. --param wins over the fragment's own value, and that over the procedure's."""
 
     procedure: Mapping[str, str]
     typed: Mapping[str, str]
 
 
 def phases_of(look: Lookup) -> tuple[Phase, ...]:
-    """All four phases. One error names every missing phase or file."""
+    """Return all four phases; one error lists every missing phase or file."""
     found = {name: phase for name in PHASES if (phase := look.find(name))}
     if len(found) < len(PHASES):
         raise _missing(look, [name for name in PHASES if name not in found])
@@ -45,12 +45,12 @@ def phases_of(look: Lookup) -> tuple[Phase, ...]:
 
 
 def has_shipped_phase(look: Lookup) -> bool:
-    """True unless the user has replaced all four phases."""
+    """True if at least one of the four phases is the built-in one."""
     return any((phase := look.find(name)) and phase.layer.tier == BUILT_IN for name in PHASES)
 
 
 def context_of(look: Lookup) -> tuple[Context, ...]:
-    """The procedure's own context, then that of --context."""
+    """Return the context that the settings define, then that of --context."""
     found: list[Found] = []
     for table, layer, path in look.tables:
         if "context" in table:
@@ -61,7 +61,7 @@ def context_of(look: Lookup) -> tuple[Context, ...]:
 
 
 def written(value: object) -> str:
-    """A parameter's value as the prompt shows it."""
+    """Format a parameter's value for the prompt."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -84,7 +84,7 @@ def _missing(look: Lookup, missing: list[str]) -> RoodaError:
     return ConfigProblem(
         f"{layer.file_line(path)}: procedures.{look.name}: the phase{'s' if plural else ''} {names}"
         f" {'are' if plural else 'is'} missing",
-        f"Add {', '.join(missing)}: each a text, a file, builtin:NAME, or an array of them.",
+        f"Add {', '.join(missing)}: each is inline text, a file, builtin:NAME, or an array of these.",
     )
 
 
@@ -141,7 +141,7 @@ def _context(look: Lookup, found: Found, text: str) -> Context:
     path = _file(look, found, text)
     if not path and len(text) < 4096 and _is_device(text):
         raise UsageProblem(
-            f"The context {text} is not an ordinary file.", "rooda reads it for each prompt: put it into a file first."
+            f"The context {text} is not a regular file.", "rooda reads it for every prompt: save it to a file first."
         )
     return Context(path=path, shown=text) if path else Context(text=text, shown="text")
 
@@ -161,7 +161,7 @@ def _refuse_empty(found: Found, text: str) -> None:
 
 
 def _file(look: Lookup, found: Found, name: str) -> str:
-    """The absolute path of the file, "" if there is none."""
+    """Return the absolute path of the file; "" if it does not exist."""
     if "\n" in name or len(name) > 4096:
         return ""
     paths = (os.path.join(folder, os.path.expanduser(name)) for folder in _folders(look, found))
@@ -183,9 +183,9 @@ def _looks_like_path(text: str) -> bool:
 def prepared(
     name: str, where: "Where", asked: "RunOptions", found: Settings | None = None, resumed: bool = False
 ) -> tuple[Settings, Procedure]:
-    """The settings in force and the procedure that they define. `found`: the settings of `where`, if already loaded.
+    """Return the settings and the procedure that they define. `found`: the settings of `where`, if already loaded.
 
-    Raises Undecided if something of the workspace would run that the user does not trust.
+    Raises Undecided if the workspace's files configure something to run that the user does not trust.
     """
     from rooda.loops import configuration
     from rooda.views.say import warned
@@ -199,7 +199,7 @@ def prepared(
 
 
 def procedure(settings: Settings, name: str, flags: Mapping[str, Any]) -> Procedure:
-    """The procedure with all settings resolved. `flags`: typed values, which win."""
+    """Return the procedure with all its settings resolved. `flags`: values of the command line, which win."""
     require(settings, name)
     _check_flags(flags)
     look = lookup(settings, name, flags)
@@ -228,7 +228,7 @@ def _check_flags(flags: Mapping[str, Any]) -> None:
 
 
 def _gates(look: Lookup) -> tuple[Gate, ...] | None:
-    """The quality gates; None if unset, which leaves them to AGENTS.md."""
+    """Return the quality gates; None if they are not set, so that those in AGENTS.md are used."""
     if look.value("no_gates", False):
         return ()
     found = look.find("quality_gates")
@@ -242,6 +242,6 @@ def _gate(item: Any) -> Gate:
 
 
 def _promise_signals(look: Lookup, builtin: bool) -> bool:
-    """The user's setting; by default on if a shipped prompt, which explains the signal, is in use."""
+    """True if promise signals are on. Unless set by the user, on if a built-in prompt, which explains them, is used."""
     found = look.find("promise_signals")
     return builtin if found is None or found.layer.tier == BUILT_IN else bool(found.value)

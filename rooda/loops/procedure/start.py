@@ -1,4 +1,4 @@
-"""Start or resume a procedure: settings, checks, the earlier run, the session."""
+"""Starts or resumes a procedure, and runs it to its end."""
 
 import os
 
@@ -69,7 +69,7 @@ def start(found: "layers.Settings", procedure: Procedure, where: Where, typed: J
 
 
 def _has_own_options(place: Place) -> bool:
-    """True if there is an interrupted run that was started with options of its own."""
+    """True if there is an interrupted run that was started with options which a resume reuses."""
     if not os.path.exists(place.state):
         return False
     try:
@@ -111,7 +111,7 @@ def _warn_of_crash(state: OodaState | None, screen: Screen) -> None:
 def prepare(
     found: "layers.Settings", procedure: Procedure, where: Where, asked: RunOptions
 ) -> tuple[Procedure, Screen]:
-    """Check everything that can be checked before anything is written or paid for."""
+    """Check agent, prompt and gates before anything is written or paid for; return the procedure and its screen."""
     setup = procedure.setup
     agent = setup.agent
     if agent is None:
@@ -135,7 +135,7 @@ def _project_gates(workspace: str, commands: bool) -> tuple[Gate, ...]:
     except OSError as problem:
         raise ConfigProblem(
             f"{path} can't be read, so its quality gates are unknown: {problem.strerror}",
-            "Repair it, or go on without its gates: --no-gates",
+            "Repair it, or run without its gates: --no-gates",
         ) from None
     return gates_md.gates(text) or (gates_md.commands(text) if commands else ())
 
@@ -149,7 +149,7 @@ def take_lock(place: Place, screen: Screen) -> lock.Lock | None:
 
 
 def load_earlier(place: Place, screen: Screen) -> OodaState | None:
-    """The state of the last run. A damaged file is renamed and counts as none."""
+    """Return the state of the last run; None if there is none. A damaged file is renamed and counts as none."""
     try:
         return procedure_store.load_state(place)
     except StateDamaged as problem:
@@ -159,7 +159,7 @@ def load_earlier(place: Place, screen: Screen) -> OodaState | None:
 
 
 def require_saved(place: Place) -> OodaState:
-    """The state to resume. UsageProblem if there is none; a damaged file is renamed."""
+    """Return the state to resume; raise UsageProblem if there is none. A damaged file is renamed and reported."""
     try:
         state = procedure_store.load_state(place)
     except StateDamaged as problem:
@@ -187,7 +187,7 @@ def _marked_running(place: Place) -> Undecided:
 
 
 def _ask(state: OodaState) -> str:
-    """Ask the user: resume or fresh. Undecided without an answer."""
+    """Ask the user whether to resume or to start fresh; raise Undecided without an answer."""
     name, bound = state.procedure_name, f" of {state.max_iterations}" if state.max_iterations else ""
     took = format_seconds(total_seconds(state))
     found = f"Found an interrupted run of '{name}': iteration {state.iteration}{bound} completed ({took})."
@@ -230,8 +230,8 @@ def run_session(
             screen.close()
             session.close()
     if state is not None and 0 < began.max_iterations <= state.iteration:
-        hint = f"The limit was reached already, so the run is over. With a higher one: rooda {procedure.name}"
-        hint += " --max-iterations N"
+        hint = "The iteration limit had already been reached, so the run is over. To run with a higher limit: "
+        hint += f"rooda {procedure.name} --max-iterations N"
         screen.line(Line("warn", hint, to_stderr=True))
     _hint_at_resume(procedure.name, ending.kind, screen)
     return ending.code
@@ -255,7 +255,7 @@ def _hint_at_resume(name: str, ending: str, screen: Screen) -> None:
 
 
 def initial_state(procedure: Procedure, state: OodaState | None, asked: RunOptions) -> OodaState:
-    """The state that a run begins with."""
+    """Return the state that a start or a resume begins with."""
     if state is None:
         return fresh(procedure, clock.rfc3339(clock.now()))
     limits = (asked.flags.get("default_iterations"), asked.flags.get("failure_threshold"))

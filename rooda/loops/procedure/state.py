@@ -1,4 +1,4 @@
-"""The state of a procedure, and the rules by which a start or a resume continues from it."""
+"""The state of a procedure's loop, and the rules for starting or resuming from it."""
 
 from collections.abc import Iterable
 from math import sqrt
@@ -16,7 +16,7 @@ RESUMABLE = (INTERRUPTED, PAUSED)
 
 
 class OodaState(NamedTuple):
-    """The nine keys of the state file."""
+    """The content of the state file, one field per key."""
 
     iteration: int
     max_iterations: int
@@ -35,7 +35,7 @@ def fresh(procedure: "Procedure", started_at: str) -> OodaState:
 
 
 def resumed_state(state: OodaState, max_iterations: int | None, failure_threshold: int | None) -> OodaState:
-    """A resumed state, with new limits if the user gave some. Resuming an aborted run resets its failures."""
+    """Return the state to resume from, with new limits if given. Resuming an aborted run resets its failures."""
     threshold = state.failure_threshold if failure_threshold is None else failure_threshold
     aborted = state.status == ABORTED or state.consecutive_failures >= threshold
     return state._replace(
@@ -47,7 +47,7 @@ def resumed_state(state: OodaState, max_iterations: int | None, failure_threshol
 
 
 def start_mode(status: str | None, asked: str, on_interrupted: str) -> str:
-    """Decide what `rooda P` does: fresh, resume, ask or refuse. `asked`: the option, resume or fresh, or ""."""
+    """Return what `rooda P` must do: fresh, resume, ask or refuse. `asked`: the option given, resume, fresh or ""."""
     if status in (None, COMPLETED):
         return "fresh"
     if asked:
@@ -63,7 +63,7 @@ def can_resume(status: str | None) -> bool:
 
 
 def mode_of_answer(answer: str) -> str:
-    """The user's answer to `Resume? [Y/n]`: resume, fresh, or "" for neither."""
+    """Parse the user's answer to `Resume? [Y/n]`: return resume, fresh, or "" for any other answer."""
     word = answer.strip().lower()
     if word in ("", "y", "yes"):
         return "resume"
@@ -75,7 +75,7 @@ def total_seconds(state: OodaState) -> float:
 
 
 def timing(durations: Iterable[float]) -> "Timing":
-    """Count, min, max and mean, and from two durations on the population's stddev. Constant memory (Welford)."""
+    """Return statistics of the durations, in constant memory (Welford); the population's stddev needs two or more."""
     count, mean, spread, low, high = 0, 0.0, 0.0, 0.0, 0.0
     for value in durations:
         count += 1

@@ -1,4 +1,7 @@
-"""The state file of a procedure, `.rooda/state/<procedure>.json`. A loop continues if the file can't be written."""
+"""Reads and writes a procedure's state file, `.rooda/state/<procedure>.json`.
+
+A loop continues if its state file can't be written.
+"""
 
 import json
 import os
@@ -87,7 +90,7 @@ class ProcedureStore:
             files.replace(self._place.state, data, 0o600)
 
     def _encoded(self, state: OodaState) -> bytes:
-        """Encode like json.dumps, but only append to the growing list of durations."""
+        """Encode the state like json.dumps; encode only the new durations and append them to the earlier ones."""
         known = self._written.elapsed_per_iteration if self._written else ()
         new = state.elapsed_per_iteration[len(known) :]
         if not known or state.elapsed_per_iteration[: len(known)] != known:
@@ -107,7 +110,7 @@ def make_room(place: Place) -> None:
 
 
 def tidy(place: Place) -> None:
-    """Remove temporary files of a killed process. Only for the holder of the lock."""
+    """Remove temporary files that a killed process left. The caller must hold the lock."""
     start = f"{place.procedure}.json."
     try:
         for entry in os.listdir(place.folder):
@@ -118,7 +121,7 @@ def tidy(place: Place) -> None:
 
 
 def load_state(place: Place) -> OodaState | None:
-    """The saved state, None if there is none; StateDamaged if the file is invalid."""
+    """Return the saved state, None if there is none; raise StateDamaged if the file is invalid."""
     try:
         data = files.read_ours(place.state)
     except (FileNotFoundError, NotADirectoryError):
@@ -146,16 +149,16 @@ def _checked(state: OodaState) -> OodaState:
         if getattr(state, key) < least:
             raise base_json.Mismatch(f"{key} must be at least {least}, found {getattr(state, key)}")
     for key in ("started_at", "last_iteration_at"):
-        if (text := getattr(state, key)) and not _TIME.fullmatch(text):  # an empty text counts as none
+        if (text := getattr(state, key)) and not _TIME.fullmatch(text):  # an empty string counts as null
             raise base_json.Mismatch(f"{key} is not a time such as 2026-02-06T10:00:00Z")
     for duration in state.elapsed_per_iteration:
         if parse_seconds(duration) < 0:
-            raise base_json.Mismatch(f"elapsed_per_iteration: {duration!r} is less than nothing")
+            raise base_json.Mismatch(f"elapsed_per_iteration: {duration!r} is negative")
     return state
 
 
 def rename_damaged(place: Place) -> bool:
-    """Rename a damaged file. False if that fails."""
+    """Rename a damaged state file; return False if that fails."""
     try:
         files.rename(place.state, place.corrupt)
     except OSError:
@@ -164,17 +167,17 @@ def rename_damaged(place: Place) -> bool:
 
 
 def names(workspace: str) -> list[str]:
-    """Procedures of this workspace with a state file."""
+    """Return the procedures of this workspace that have a state file."""
     return _stems(workspace, ".json")
 
 
 def locks(workspace: str) -> list[str]:
-    """Procedures that have run in this workspace, also if their files were deleted since."""
+    """Return the procedures that have run in this workspace, even if their files were deleted since."""
     return sorted({*_stems(workspace, ".lock"), *with_deleted_files(workspace)})
 
 
 def with_deleted_files(workspace: str) -> list[str]:
-    """Procedures that run or were killed here, whose files an agent may have deleted."""
+    """Return procedures that are running or were killed here, even if an agent has deleted their files."""
     left = (name.removeprefix("state/") for name in lock.recorded(workspace) if name.startswith("state/"))
     return [name.removesuffix(".lock") for name in left]
 

@@ -1,4 +1,4 @@
-"""Lines and reasons of a procedure's events, for the screen and for `rooda why`. Pure."""
+"""Formats a procedure's events as lines for the screen and as reasons for `rooda why`."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -58,7 +58,7 @@ def _iteration_ended(record: Json) -> list[Line]:
 
 
 def _reason(record: Json) -> list[Line]:
-    """The agent CLI's error message; this line isn't in the catalogue."""
+    """Return a line with the first line of the agent CLI's error message, if any."""
     if not record.get("agent_outcome") or not record["message"]:
         return []
     said = record["message"].strip().splitlines()
@@ -70,14 +70,14 @@ def _count(record: Json) -> str:
 
 
 class Fault(NamedTuple):
-    """Why an iteration failed."""
+    """A reason why an iteration failed."""
 
     text: str
     of_gates: bool = False
 
 
 def faults(record: Json) -> list[Fault]:
-
+    """Return the reasons why an iteration failed."""
     if failed := in_words(record, _FAILED):
         return [Fault(failed)]
     found = [Fault("AI signaled FAILURE")] if record["promise"] == "FAILURE" else []
@@ -108,7 +108,7 @@ def _run_ended(record: Json) -> list[Line]:
 
 
 def _cure(record: Json) -> list[Line]:
-    """What the user can do about a fault that would repeat."""
+    """Return a line that says what the user can do about an error that would repeat, if rooda knows."""
     cure = _CURES.get(record.get("refused", ""))
     go_on = f"then: rooda resume {record['procedure']}"
     return [Line("warn", f"{cure}; {go_on}", to_stderr=True)] if cure else []
@@ -139,7 +139,7 @@ LINES: LineMakers = {
 
 def _began(record: Json, past: Past) -> Iterator[Reason]:
     most = record.get("max_iterations")
-    limit = f"at most {most} iterations" if most else "no limit of iterations"
+    limit = f"at most {most} iterations" if most else "no iteration limit"
     gates = ", ".join(record.get("gates") or ()) or "none"
     before = f"{record.get('iterations', 0)} were completed before"
     yield Reason(record["ts"], 0, "began", f"{limit}; gates: {gates}; {before}")
@@ -194,8 +194,8 @@ _RULES = {
     "failures": "the failures in a row reached the threshold",
     "success-signal": "a success signal ends the loop if the agent exited with 0 and every gate passed",
     "signal": "a signal ends the loop; the state is kept",
-    "agent": "the same call would only fail again, so no other was made",
-    "prompt": "without a prompt there is nothing to ask",
+    "agent": "the same call would only fail again, so it was not repeated",
+    "prompt": "the prompt can't be built, so no agent was called",
 }
 REASONS: ReasonMakers = {
     "run.started": _began,

@@ -1,4 +1,4 @@
-"""The effects of a procedure's loop. The loop gets an object with these methods and never touches the world itself."""
+"""Defines the effects of a procedure's loop. The loop calls these methods and has no other effects."""
 
 from typing import TYPE_CHECKING, Protocol
 
@@ -13,25 +13,25 @@ if TYPE_CHECKING:
 
 class World(Protocol):
     def now(self) -> str:
-        """The time in UTC, in the format of the state files."""
+        """Return the current UTC time in the format of the state files."""
 
     def elapsed(self) -> float:
-        """Seconds since this session began."""
+        """Return the seconds since this session began."""
 
     def signalled(self) -> int:
-        """The first signal received, 0 for none."""
+        """Return the number of the first signal received, 0 for none."""
 
     def reached_limit(self) -> Cause | None:
-        """The limit of cost, tokens or time that is reached, if any."""
+        """Return the limit of cost, tokens or time that is reached, if any."""
 
     def emit(self, event: "Event") -> None: ...
 
     def compose(self, procedure: Procedure, iteration: int) -> Prompt:
-        """Write the prompt of an iteration, counted from 0."""
+        """Build and save the prompt of an iteration. `iteration` counts from 0."""
 
     def ask(self, call: Call) -> Reply: ...
 
     def check(self, gates: tuple[Gate, ...], iteration: int) -> Gates: ...
 
     def wait(self, seconds: float) -> None:
-        """Sleep; a signal ends it early."""
+        """Sleep for some seconds, or until a signal arrives."""

@@ -137,7 +137,7 @@ def test_O_114_everything_cleaned_away_in_mid_run(ws: Workspace) -> None:
     assert ran.code == 130 and "Traceback" not in ran.both
     assert ws.copies[2]["iteration"] == 1
     second = Path(ws.fake, "second").read_text()
-    assert "is running here already" in second and second.endswith("\n3\n")
+    assert "is already running here" in second and second.endswith("\n3\n")
     assert ws.read(".rooda/.gitignore") == "*\n"
     assert ws.git("status", "--porcelain") == ""
     assert len(ws.events()) > 3

@@ -53,7 +53,7 @@ def test_O_115_the_guard_is_per_procedure(ws: Workspace) -> None:
     ws.wait_calls(1)
     second = ws.rooda("build")
     assert (second.code, second.out) == (3, "")
-    assert "is running here already" in second.err and str(first.pid) in second.err
+    assert "is already running here" in second.err and str(first.pid) in second.err
     other = ws.rooda("audit-spec", "--max-iterations", "1")
     assert (other.code, len(ws.calls)) == (0, 2)
     Path(ws.fake, "go").touch()
@@ -92,7 +92,7 @@ def test_O_117_resume_refuses_while_the_owner_lives(ws: Workspace) -> None:
     ws.wait_calls(1)
     second = ws.rooda("resume", "build")
     assert (second.code, second.out) == (3, "")
-    assert "is running here already" in second.err
+    assert "is already running here" in second.err
     Path(ws.fake, "go").touch()
     assert (first.finish(), len(ws.calls)) == (0, 1)
 

@@ -81,7 +81,7 @@ def test_OA_18_the_question_holds_the_lock(found: Workspace) -> None:
     terminal = found.terminal("build")
     until(lambda: terminal.screen[-1].startswith(ASKED), what="the question")
     second = found.rooda("build", "--fresh")
-    assert second.code == 3 and "is running here already" in second.err
+    assert second.code == 3 and "is already running here" in second.err
     terminal.type("\x03")
     terminal.finish()
 
@@ -179,7 +179,7 @@ def test_a_process_that_asks_is_named_and_can_be_stopped(found: Workspace) -> No
     until(lambda: terminal.screen[-1].startswith(ASKED), what="the question")
     began = time.monotonic()
     ran = found.rooda("resume", "build")
-    assert ran.code == 3 and f"'build' is running here already (pid {terminal.pid})" in ran.err, ran.both
+    assert ran.code == 3 and f"'build' is already running here (pid {terminal.pid})" in ran.err, ran.both
     assert time.monotonic() - began < 10
     ran = found.rooda("stop")
     assert ran.code == 0 and "Stopped procedure 'build'" in ran.out, ran.both
