@@ -30,7 +30,7 @@ ENVIRONMENT = {
     "GIT_EDITOR": "true",
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_ADVICE": "0",
-    "GIT_ALLOW_PROTOCOL": "none",  # of a partial clone git fetches what is missing, by any program
+    "GIT_ALLOW_PROTOCOL": "none",  # in a partial clone, git would fetch missing objects by any program
 }
 PATHSPECS = (
     "GIT_GLOB_PATHSPECS",
@@ -55,9 +55,9 @@ def run(
     literal: bool = True,
     timeout: float = 120.0,
 ) -> Captured:
-    """Run one git command in `cwd`; exit code 127 if git is missing. `index` names another index file.
+    """Run a git command in `cwd`, with another index file if `index` is given; exit code 127 if git is missing.
 
-    Raises Interrupted at the user's second signal; with hooks, which may take any time, at the first.
+    Raises Interrupted at the user's second signal, or at the first with hooks, which may take any time.
     """
     inherited = os.environ if env is None else env
     removed = (*HOOK_VARIABLES, *PRIVATE) if hooks else (*HOOK_VARIABLES, *PRIVATE, *PATHSPECS)
@@ -74,7 +74,7 @@ def run(
 
 
 def warning(cwd: str) -> str:
-    """A sentence about filters that are not run because the repository itself defines them, with files; or ""."""
+    """Return a warning about filters that aren't run because the repository itself defines them; "" if none."""
     if not (filters := programs.of(cwd, (), os.environ).filters):
         return ""
     listed = run(["ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd).out
@@ -86,19 +86,19 @@ def warning(cwd: str) -> str:
     names = ", ".join(sorted({*found.values()}))
     return (
         f"git filters that the repository itself defines are not run ({names}); saved and "
-        f"restored as they are: {', '.join(sorted(found)[:SHOWN])}{more}. Filters of your own settings are run: "
+        f"restored as they are: {', '.join(sorted(found)[:SHOWN])}{more}. Filters in your own settings are run: "
         "git config --global"
     )
 
 
 def with_identity(cwd: str, env: Mapping[str, str]) -> dict[str, str]:
-    """Add a default author and committer if the user has configured none."""
+    """Return the environment with a default author and committer if the user has configured none."""
     known = run(["var", "GIT_COMMITTER_IDENT"], cwd, env=env).code == 0
     return {**env} if known else {**DEFAULT_IDENTITY, **env}
 
 
 def first_commit(folder: str, subject: str, env: Mapping[str, str]) -> tuple[str, str]:
-    """Make the folder a repository, everything committed. Returns the git command that failed and its error."""
+    """Create a repository with everything committed; return the git command that failed and its error."""
     begin = ["-c", "init.defaultBranch=main", "init", "-q", "--template="]
     for word, args in (("init", begin), ("add", ["add", "-A"]), ("commit", ["commit", "-q", "-m", subject])):
         done = run(args, folder, env=env)
@@ -108,7 +108,7 @@ def first_commit(folder: str, subject: str, env: Mapping[str, str]) -> tuple[str
 
 
 def error_text(done: Captured) -> str:
-    """git's error message, as one line."""
+    """Return git's error message as one line."""
     rows = [row.strip() for row in done.err.decode("utf-8", "replace").splitlines() if row.strip()]
     fatal = [row for row in rows if row.startswith(("fatal:", "error:"))]
     return (fatal or rows or [f"git exit {done.code}"])[-1]

@@ -1,4 +1,4 @@
-"""Private files that snapshots leave out: in git's objects others could read them, and they would stay there."""
+"""Finds private files that snapshots leave out, since others could read them in git's objects for a long time."""
 
 import os
 import re
@@ -20,19 +20,19 @@ def has_secret_name(path: str) -> bool:
 
 
 class PrivateFiles:
-    """Untracked files with no bits for others, if they were there before the run or have a secret's name.
+    """Untracked files without permissions for others that existed before the run or have a secret's name.
 
-    `kept`: those that the private index has already are not left out, since an earlier session of the run saved them.
-    `before`: the files that were there before the run, if that is known; else the first look finds them.
+    `kept`: don't leave out files that are already in the private index, since an earlier session of the run saved them.
+    `before`: the private files that existed before the run; if None, the first `find` determines them.
     """
 
     def __init__(self, repo: Repo, kept: bool, before: Collection[str] | None = None) -> None:
         self._repo, self._kept, self._before = repo, kept, None if before is None else frozenset(before)
 
     def find(self, index: str) -> list[str]:
-        """The files to leave out now; `index` is rooda's own."""
+        """Return the private files to leave out of the next snapshot; `index` is rooda's own index."""
         if not files.usual_mode() & 0o077:
-            return []  # the user's files are all private
+            return []  # the user's umask makes all files private
         untracked = self._untracked(index)
         if self._before is None:
             found = self._unsaved(filter(self._is_private, untracked), index)
@@ -43,7 +43,7 @@ class PrivateFiles:
         return sorted([*filter(self._is_private, known.intersection(untracked)), *self._unsaved(secret, index)])
 
     def _untracked(self, index: str) -> list[str]:
-        """Files that the user's index lacks and git does not ignore. If that is damaged, rooda's counts."""
+        """Return files that are neither ignored nor in the user's index, or in rooda's if the user's is damaged."""
         for each in ("", index, f"{index}.none"):
             listed = self._repo.run("ls-files", "-z", "-o", "--exclude-standard", index=each)
             if listed.code == 0:

@@ -1,7 +1,7 @@
-"""Programs that a repository's own settings name: filters, transports, hooks. rooda's git commands start none of them.
+"""Disables the programs in a repository's own settings (filters, transports, hooks) for rooda's git commands.
 
-Agents write to `.git/config`, and a copied folder brings its own. git itself knows only all or nothing, so rooda
-overrides these settings one by one. A program that the user's own or the system's settings name, as Git LFS, is used.
+Agents can write to `.git/config`, and a copied folder brings its own. git can only ignore all settings or none, so
+rooda overrides these one by one. Programs in the user's own or the system's settings, such as Git LFS, are used.
 """
 
 import os
@@ -13,7 +13,7 @@ from rooda.base import files
 from rooda.processes.capture import capture
 
 _FILTER = ("clean", "smudge", "process")
-_HARMLESS = {  # by section and last part of the key
+_HARMLESS = {  # keyed by section and last part of the key
     "merge.driver": "false",  # a conflict
     "core.sshcommand": "ssh",
     "core.gitproxy": "",
@@ -25,24 +25,24 @@ _HARMLESS = {  # by section and last part of the key
     "remote.promisor": "false",
 }
 _OWN = (b"local", b"worktree")
-_GITLINK = b"\x00\x00\xe0\x00"  # the mode of a repository inside the work tree, as an index has it
-_SPLIT = b"link"  # an extension of an index: entries are in another file
+_GITLINK = b"\x00\x00\xe0\x00"  # mode of a nested repository in an index
+_SPLIT = b"link"  # extension of an index whose entries are in another file
 _FOR_SETTINGS = ("GIT_CONFIG", "XDG_CONFIG", "HOME", "PATH")  # variables
 _CONFIG_OF_THE_USER = (".gitconfig", ".config/git/config")
 Pairs: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class Programs(NamedTuple):
-    """The settings that switch a repository's programs off, and the filters among them."""
+    """The settings that disable a repository's programs, and the names of the disabled filters."""
 
     overrides: Pairs = ()
     filters: frozenset[str] = frozenset()
 
 
 def of(cwd: str, words: Iterable[str], env: Mapping[str, str]) -> Programs:
-    """The programs that a git command with these words would take from the repository around `cwd`.
+    """Return the programs that this git command would start because the repository around `cwd` names them.
 
-    `git add` also asks the repositories inside the work tree, which then use settings of their own.
+    `git add` also runs in nested repositories, which have settings of their own.
     """
     folder = next((word.removeprefix("--git-dir=") for word in words if word.startswith("--git-dir=")), "")
     found = _of_folder(cwd, folder, env)
@@ -54,7 +54,7 @@ def of(cwd: str, words: Iterable[str], env: Mapping[str, str]) -> Programs:
 
 
 def arguments(programs: Programs, env: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-    """The words and variables for git. `-c` can't express a name with `=`."""
+    """Return the options and variables that make git disable the programs; `-c` can't express a name with `=`."""
     words = [word for key, value in programs.overrides if "=" not in key for word in ("-c", f"{key}={value}")]
     rest = [(key, value) for key, value in programs.overrides if "=" in key]
     count = int(number) if (number := env.get("GIT_CONFIG_COUNT", "")).isdecimal() else 0
@@ -71,13 +71,13 @@ def _of_folder(cwd: str, folder: str, env: Mapping[str, str]) -> Programs:
     users = tuple(files.fingerprint(os.path.join(env.get("HOME", ""), name)) for name in _CONFIG_OF_THE_USER)
     known = tuple(pair for pair in env.items() if pair[0].startswith(_FOR_SETTINGS))
     found, includes = _listed(cwd, folder, known, (*marks, users))
-    if includes:  # files that rooda doesn't watch, or only on some branch
+    if includes:  # which may change unnoticed, or apply only on some branch
         _listed.cache_clear()
     return found
 
 
 def _around(cwd: str) -> Iterator[tuple[object, ...]]:
-    """What git may take for the repository of a folder, nearest first; git skips damaged ones."""
+    """Yield the marks of each repository that git may use for a folder, nearest first; git skips damaged ones."""
     folder = os.path.realpath(cwd)
     while True:
         own = os.path.join(folder, ".git")
@@ -90,7 +90,7 @@ def _around(cwd: str) -> Iterator[tuple[object, ...]]:
 
 
 def _marks(place: str) -> tuple[object, ...]:
-    """What changes if the settings of this git folder do; empty if it is none."""
+    """Return marks that change when the settings of this git folder do; empty if it isn't a git folder."""
     if not os.path.lexists(os.path.join(place, "HEAD")):
         return ()
     common = os.path.join(place, _first_line(os.path.join(place, "commondir")))
@@ -101,7 +101,7 @@ def _marks(place: str) -> tuple[object, ...]:
 
 @lru_cache(maxsize=64)
 def _listed(cwd: str, folder: str, env: Pairs, _: object) -> tuple[Programs, bool]:
-    """Ask git for all settings, and whether the repository's own include others."""
+    """Return the programs in git's settings, and whether the repository's own settings include other files."""
     where = [f"--git-dir={folder}"] if folder else []
     words = ["git", *where, "config", "--list", "--includes", "-z", "--show-scope"]
     said = capture(words, env={**dict(env), "LC_ALL": "C"}, cwd=cwd)
@@ -141,10 +141,10 @@ def _parts(key: str) -> tuple[str, str, str]:
 
 
 def _nested(cwd: str, folder: str, env: Mapping[str, str]) -> Iterator[Programs]:
-    """The programs of repositories inside the work tree that the index has, and of those inside them."""
+    """Yield the programs of all nested repositories in the index, recursively."""
     index = env.get("GIT_INDEX_FILE", "")
     try:
-        data = files.read(index, files.LARGEST_OF_GIT) if index else _GITLINK  # where git's own index is, git knows
+        data = files.read(index, files.LARGEST_OF_GIT) if index else _GITLINK  # only git knows where its own index is
     except OSError:
         return
     if _GITLINK not in data and _SPLIT not in data:

@@ -1,9 +1,9 @@
-"""Finds the versions of a file that somebody else wrote: what came by git, as opposed to what was committed here.
+"""Finds the versions of a file that somebody else wrote: those that came by git and weren't committed here.
 
-HEAD's reflog proves that a commit was made here; an author's name proves nothing. A copy of somebody else's commit and
-what an amend, a squash or a soft reset melted into an own commit count as somebody else's too. So does what git can't
-answer, such as a timeout or a damaged repository: the file's content as it is now, with "" for the commit. A `.git`
-that was unpacked from an archive brings a reflog of its own, which is believed, as all that didn't come by git.
+HEAD's reflog proves that a commit was made here; an author's name proves nothing. A copy of somebody else's commit, and
+what an amend, a squash or a soft reset merged into an own commit, count as somebody else's too. If git can't answer
+(timeout, damaged repository), so does the file's current content, with "" for the commit. A `.git` unpacked from an
+archive brings a reflog of its own, which is accepted, like everything that didn't come by git.
 """
 
 import os
@@ -16,14 +16,14 @@ from rooda.git import command, repository
 from rooda.git.repository import GitProblem, Repo
 
 TIMEOUT = 20.0  # seconds for all questions about one repository
-FIRST = "64"  # commits that are asked for before the whole history is
+FIRST = "64"  # commits to read before the whole history is read
 MOST_LINKS = 40
 _COPY = re.compile(r"cherry-pick|commit \((?:cherry-pick|rebase)\)|.* \((?:pick|reword|edit|squash|fixup|continue)\)")
 _MADE = re.compile(r"commit(?: \((?!cherry-pick|rebase)[a-z-]+\))?")
-_LEFT = re.compile(r"commit \(amend\)|reset|.* \(start\)")  # HEAD moves off commits whose content may stay
+_LEFT = re.compile(r"commit \(amend\)|reset|.* \(start\)")  # HEAD leaves commits whose content may stay
 _UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REBASE_HEAD")
 _REMOTE = r"^(remote\..*\.(url|vcs)|core\.ignorecase)$"
-_ALTERED = ("filter", "working-tree-encoding")  # attributes: the file in the work tree isn't what git stores
+_ALTERED = ("filter", "working-tree-encoding")  # attributes of files whose content differs from what git stores
 _TOUCHED = (
     "-c",
     "log.follow=false",
@@ -37,11 +37,11 @@ _TOUCHED = (
     "-z",
 )
 _POINTERS = (b"version https://git-lfs", b"\0GITCRYPT")
-Graph: TypeAlias = Mapping[str, Sequence[str]]  # commits that changed the file, each with those before it
+Graph: TypeAlias = Mapping[str, Sequence[str]]  # commits that changed the file, each with its parents among them
 
 
 class Versions(NamedTuple):
-    """The newest versions of a file that were not made here, one for each line of history."""
+    """The newest versions of a file that were not committed here, one per line of history."""
 
     commits: tuple[str, ...] = ()
     contents: tuple[bytes, ...] = ()  # b"" where the commit deleted the file
@@ -56,28 +56,28 @@ class _Entry(NamedTuple):
 
 
 class _Git(NamedTuple):
-    """A repository, and how long it may be asked."""
+    """A repository, and the deadline for git's answers."""
 
     repo: Repo
     until: float  # monotonic
 
 
 class _History(NamedTuple):
-    """What the reflogs of a repository say."""
+    """The commits of a repository, classified by its reflogs."""
 
     git: _Git
     head: str  # "" before the first commit
     made: frozenset[str]
-    copies: frozenset[str]  # made here from other commits, whose origin is to be proven
+    copies: frozenset[str]  # made here from other commits, whose origin must be proven
     left: tuple[str, ...]  # commits that HEAD left by an amend, a rebase or a reset, or that are being merged
     ignores_case: bool
 
 
 class _Asked(NamedTuple):
-    """One path to judge: the file, or a link on the way to it."""
+    """A path to examine: the file, or a link on the way to it."""
 
-    path: str  # as the caller wrote it
-    place: str  # without links, but for the last name
+    path: str  # as the caller gave it
+    place: str  # with all links resolved except the last name
     real: str  # the file itself
 
 
@@ -106,7 +106,7 @@ def foreign_versions_of(workspace: str, paths: Iterable[str]) -> dict[str, Versi
 
 
 def _places(path: str, place: str) -> list[_Asked]:
-    """Return the file and the links on the way to it: who changes a link chooses the file."""
+    """Return the file and the links on the way to it, since changing a link replaces the file."""
     real, links, rest = "", list[str](), place.split("/")
     while rest:
         part = rest.pop(0)
@@ -139,7 +139,7 @@ def _top(folder: str) -> str:
 
 
 def _judge(top: str, all_asked: Sequence[_Asked]) -> list[Versions] | None:
-    """The versions of each path; None if the repository has nothing from elsewhere."""
+    """Return the foreign versions of each path; None if the repository has nothing from elsewhere."""
     try:
         if not (history := _read(top)):
             return None
@@ -169,14 +169,14 @@ def _versions(
 
 
 def _unknown(asked: _Asked) -> Versions:
-    """Nobody can say who wrote the file: all that it holds now counts as somebody else's."""
+    """Return the file's current content as a foreign version, for a file whose author is unknown."""
     try:
         return Versions(("",), (files.read_ours(asked.real),))
     except OSError:
         return Versions(("",), (b"",))
 
 
-# What happened here.
+# Reading reflogs.
 
 
 def _read(top: str) -> _History | None:
@@ -190,7 +190,7 @@ def _read(top: str) -> _History | None:
     entries = [entry for log in logs for entry in log]
     made = {entry.new for entry in entries if _MADE.fullmatch(entry.action)}
     copies = {entry.new for entry in entries if _COPY.fullmatch(entry.action)} - made
-    shallow = set(_text(os.path.join(repo.common, "shallow")).split())  # what was before them is unknown
+    shallow = set(_text(os.path.join(repo.common, "shallow")).split())  # their parents are unknown
     head = repository.read_head(repo).commit
     left = _existing(git, dict.fromkeys(commit for commit in _left(repo, logs, head) if commit))
     ignores_case = "core.ignorecase\ntrue" in rows
@@ -198,14 +198,14 @@ def _read(top: str) -> _History | None:
 
 
 def _existing(git: _Git, commits: Iterable[str]) -> tuple[str, ...]:
-    """The commits that were not deleted since."""
+    """Return those of the commits that still exist."""
     lines = _lines(commits)
     said = _ask(git, "rev-list", "--no-walk", "--ignore-missing", "--stdin", stdin=lines) if lines else b""
     return tuple(files.to_text(said).split())
 
 
 def _logs(common: str) -> Iterator[list[_Entry]]:
-    """Read HEAD's reflog of every work tree."""
+    """Yield HEAD's reflog of every work tree."""
     for folder in _work_trees(common):
         lines = _text(os.path.join(folder, "logs", "HEAD")).split("\n")
         yield [entry for entry in map(_entry, lines) if entry]
@@ -248,11 +248,11 @@ def _text(path: str) -> str:
         return ""
 
 
-# Questions to git.
+# Asking git.
 
 
 def _ask(git: _Git, *words: str, stdin: str = "", fine: tuple[int, ...] = (0,), literal: bool = True) -> bytes:
-    """Ask about the objects as they are: no replacements, grafts or objects that would have to be fetched."""
+    """Return git's output, without replaced, grafted or fetched objects; GitProblem if git fails or takes too long."""
     env = {**os.environ, "GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull}
     env["GIT_NO_LAZY_FETCH"] = "1"
     given = files.to_bytes(stdin)
@@ -264,7 +264,7 @@ def _ask(git: _Git, *words: str, stdin: str = "", fine: tuple[int, ...] = (0,), 
 
 
 def _names(history: _History, path: str) -> list[str]:
-    """The file's name; where the file system ignores case, also the other names that history has for it."""
+    """Return the file's name and, if the file system ignores case, its other spellings in the history."""
     if not history.ignores_case or not history.head:
         return [path]
     said = _ask(history.git, *_TOUCHED, history.head, "--", f":(icase){path}", literal=False)
@@ -272,7 +272,7 @@ def _names(history: _History, path: str) -> list[str]:
 
 
 def _never_tracked(history: _History, names: Sequence[str]) -> set[str]:
-    """Names that no commit has, found in one walk; a single one is not worth a question of its own."""
+    """Return the names that no commit has ever had, found in one walk; for one or two names, don't ask git."""
     if len(names) < 3:
         return set()
     tips = _lines(filter(None, (history.head, *history.left)))
@@ -285,7 +285,7 @@ def _split(names: bytes) -> list[str]:
 
 
 def _newest(history: _History, name: str) -> list[str]:
-    """The newest commits that changed the file and were not made here."""
+    """Return the newest commits that changed the file and were not made here."""
     found = list[str]()
     if history.head:
         found += _first_foreign(history, name, (history.head,), (f"--max-count={FIRST}",))
@@ -307,7 +307,7 @@ def _first_foreign(history: _History, name: str, tips: Sequence[str], limit: Seq
 
 
 def _walk(graph: Graph, made: frozenset[str]) -> tuple[list[str], bool]:
-    """Follow every line of history to the first commit that was not made here. True if the graph ended too early."""
+    """Return the first commit of each line of history not made here, and True if the graph ended too early."""
     later = {parent for parents in graph.values() for parent in parents}
     found, seen = list[str](), set[str]()
     todo, missing = [commit for commit in graph if commit not in later], False
@@ -326,9 +326,9 @@ def _walk(graph: Graph, made: frozenset[str]) -> tuple[list[str], bool]:
 
 
 def _proven(history: _History, name: str, copies: Sequence[str]) -> frozenset[str]:
-    """Copies of commits made here: author, date and every line that they add are those of commits made here.
+    """Return the copies whose author, date and added lines all come from commits made here.
 
-    A cherry-picked commit of somebody else may carry the user's name and date, but not only lines that he wrote.
+    A cherry-picked commit of somebody else may have the user's name and date, but not only the user's own lines.
     """
     authors = _authors(history, (*history.made, *copies))
     written = {authors[commit] for commit in history.made if commit in authors}
@@ -341,14 +341,14 @@ def _proven(history: _History, name: str, copies: Sequence[str]) -> frozenset[st
 
 
 def _authors(history: _History, commits: Iterable[str]) -> dict[str, str]:
-    """Author and date of each commit that still exists."""
+    """Return the author and date of each commit that still exists."""
     words = ("rev-list", "--no-walk", "--ignore-missing", "--date=raw", "--format=%an%x00%ae%x00%ad", "--stdin")
     rows = files.to_text(_ask(history.git, *words, stdin=_lines(commits))).split("\n")
     return {row.removeprefix("commit "): author for row, author in zip(rows[::2], rows[1::2], strict=False)}
 
 
 def _added_lines(history: _History, name: str, commits: Iterable[str]) -> dict[str, set[bytes]]:
-    """The lines that commits add to the file; merges have none."""
+    """Return the lines that each commit adds to the file; merges add none."""
     words = ("diff-tree", "--stdin", "--root", "-p", "-U0", "--text", "--no-renames", "--no-ext-diff", "--no-textconv")
     said = _ask(history.git, *words, "--", name, stdin=_lines(commits))
     found, commit, inside = dict[str, set[bytes]](), "", False
@@ -367,7 +367,7 @@ def _lines(commits: Iterable[str]) -> str:
 
 
 def _contents(history: _History, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], bytes | None]:
-    """The file in each commit; None if git doesn't store what the work tree has, or can't tell."""
+    """Return the file's content in each commit; None if git can't tell, or stores it in another form."""
     if not wanted:
         return {}
     altered = _altered(history, [*dict.fromkeys(name for name, _ in wanted)])
@@ -381,14 +381,14 @@ def _contents(history: _History, wanted: Sequence[tuple[str, str]]) -> dict[tupl
 
 
 def _altered(history: _History, names: Sequence[str]) -> set[str]:
-    """Files that a filter such as LFS makes from what git stores."""
+    """Return the files that git stores in another form, by a filter such as LFS or an encoding."""
     said = files.to_text(_ask(history.git, "check-attr", "-z", *_ALTERED, "--", *names)).split("\0")
     rows = zip(said[::3], said[1::3], said[2::3], strict=False)
     return {name for name, _, value in rows if value not in ("unspecified", "unset")}
 
 
 def _objects(history: _History, places: Sequence[str]) -> list[bytes | None]:
-    """Read files as `COMMIT:PATH` names them, following links inside a commit; None if there is no such file."""
+    """Return the file at each `COMMIT:PATH`, following links inside the commit; None if there is no such file."""
     asked = [place for place in places if "\n" not in place]
     said = _ask(history.git, "cat-file", "--batch", "--follow-symlinks", stdin=_lines(asked))
     found, position = dict[str, bytes | None](), 0
@@ -397,7 +397,7 @@ def _objects(history: _History, places: Sequence[str]) -> list[bytes | None]:
         words = said[position:end].rsplit(b" ", 2)
         position = end + 1
         found[place] = None
-        if words[-1].isdigit():  # an object, or a link that can't be followed with its target
+        if words[-1].isdigit():  # an object, or an unresolved link with its target
             size = int(words[-1])
             found[place] = said[position : position + size] if words[-2] == b"blob" else None
             position += size + 1

@@ -1,4 +1,4 @@
-"""A git work tree and the git commands that run in it."""
+"""Finds the git work tree around a folder, and runs git commands in it."""
 
 import os
 import re
@@ -18,18 +18,18 @@ _PLAIN = [word for setting in PLAIN for word in ("-c", setting)]
 
 
 class GitProblem(RoodaError):
-    """git is missing, there is no repository, or git failed; `what` says which."""
+    """Raised if git is missing, there is no repository, or git failed; `what` says which."""
 
 
 class Head(NamedTuple):
-    """Commit and branch of HEAD."""
+    """The commit and branch of HEAD."""
 
     commit: str  # "" before the first commit
     branch: str  # "" when detached
 
 
 class Repo(NamedTuple):
-    """One work tree, and the folder in it that a loop works in."""
+    """A git work tree, and the folder in it that a loop works in."""
 
     workspace: str  # absolute
     top: str
@@ -40,7 +40,7 @@ class Repo(NamedTuple):
     separate: bool = False  # the git folder lies elsewhere, so git needs both paths
 
     def run(self, *args: str, stdin: bytes = b"", index: str = "") -> Captured:
-        """Run a git command at the top. With an `index` of rooda, nothing is shared with the user's index."""
+        """Run a git command at the top; with an `index` of rooda, nothing is shared with the user's index."""
         where = [f"--git-dir={self.folder}", f"--work-tree={self.top}"] if self.separate else []
         words = [*(_PLAIN if index else ()), *where, *args]
         return command.run(words, self.top, stdin=stdin, index=index, env=self.env, timeout=GIT_TIMEOUT)
@@ -61,7 +61,7 @@ class Repo(NamedTuple):
         return [row for row in self.text(*args).split("\n") if row]
 
     def inside(self, path: str) -> str:
-        """A path of the workspace, relative to the top of the repository."""
+        """Return a path of the workspace relative to the top of the repository."""
         return self.prefix + path
 
 
@@ -76,7 +76,7 @@ def find(workspace: str) -> Repo:
         why = command.error_text(done)
         if done.code and "not a git repository" not in why and "must be run in a work tree" not in why:
             raise GitProblem(why)
-        raise GitProblem(f"{workspace} is in no git work tree", "Make it one: git init")
+        raise GitProblem(f"{workspace} is not in a git work tree", "Create a repository: git init")
     if len(found) > len(wanted):  # a folder name contains a line end
         found = [_rev_parse(each, workspace) for each in wanted]
     top, prefix, own, common = found
@@ -88,17 +88,17 @@ def _rev_parse(question: str, workspace: str) -> str:
 
 
 def has_commit(workspace: str, commit: str) -> bool:
-    """True if the repository around the workspace has this commit, or if there is no git to ask."""
+    """True if the repository around the workspace has this commit, or if git is missing."""
     return command.run(["cat-file", "-e", f"{commit}^{{commit}}"], workspace).code in (0, 127)
 
 
 def tracks(workspace: str, folder: str) -> bool:
-    """True if git tracks files below this folder of the workspace. git is asked only if its index may have some."""
+    """True if git tracks files below this folder of the workspace; git runs only if its index may have some."""
     return may_track(workspace, folder) and bool(command.run(["ls-files", "-z", "--", folder], workspace).out)
 
 
 def read_head(repo: Repo) -> Head:
-    """Read HEAD. Usually two files answer, which saves a process."""
+    """Return commit and branch of HEAD, read from git's files if possible, which saves a process."""
     try:
         branch = files.text(os.path.join(repo.folder, "HEAD")).strip().removeprefix(f"ref: {_HEADS}")
         commit = files.text(os.path.join(repo.common, _HEADS, branch)).strip()
@@ -116,5 +116,5 @@ def _head_by_git(repo: Repo) -> Head:
 
 
 def nul_terminated(texts: Iterable[str]) -> bytes:
-    """Encode names for commands that read them with `-z --stdin`."""
+    """Return names encoded for git commands that read them with `-z --stdin`."""
     return b"".join(files.to_bytes(text) + b"\0" for text in texts)

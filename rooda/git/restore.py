@@ -1,4 +1,4 @@
-"""Restores a work tree to a snapshot. Files that git ignores, now or at the snapshot, are kept; the plan lists them."""
+"""Restores a work tree to a snapshot; keeps files that git ignores now or ignored then, and lists them in the plan."""
 
 import os
 from collections.abc import Callable, Collection, Iterable
@@ -13,7 +13,7 @@ _GITLINK = "160000"
 
 
 class Change(NamedTuple):
-    """One path that differs between the work tree and the snapshot."""
+    """A path that differs between the work tree and the snapshot."""
 
     status: str  # A: to restore, D: to delete, M or T: other content
     path: str  # relative to the repository
@@ -27,7 +27,7 @@ class Plan(NamedTuple):
     present: str  # tree
     wanted: str  # tree
     changes: tuple[Change, ...]
-    ignored: tuple[str, ...] = ()  # git ignores them, now or at the snapshot
+    ignored: tuple[str, ...] = ()  # ignored by git, now or at the snapshot
     nested: tuple[str, ...] = ()  # repositories inside the work tree, which snapshots leave out
     foreign: tuple[str, ...] = ()  # state of other loops
     private: tuple[str, ...] = ()  # private files, which snapshots leave out
@@ -40,9 +40,9 @@ def plan(
     is_foreign: Callable[[str], bool] = lambda path: False,
     private: Collection[str] = (),
 ) -> Plan:
-    """Plan the changes from the tree `present` to `target`. `present` is the work tree without ignored files.
+    """Return the changes from the tree `present`, the work tree without ignored files, to the tree `target`.
 
-    `private`: files that are left out now or were at the target; they are not changed.
+    `private`: files that snapshots leave out now or left out at the target; they are not changed.
     """
     rows = changes(repo, present, target)
     foreign = [row for row in rows if is_foreign(row.path)]
@@ -66,15 +66,15 @@ def _except(rows: list[Change], some: list[Change]) -> list[Change]:
 
 
 def apply(repo: Repo, index: str, plan: Plan) -> None:
-    """Restore. GitProblem if a file has changed since the plan was made; nothing is changed then."""
+    """Restore the work tree; GitProblem, without any change, if a file has changed since the plan was made."""
     done = repo.run("read-tree", "-m", "-u", plan.present, plan.wanted, index=index)
     if done.code:
         said = files.to_text(done.err).strip().replace("\n", "; ")
-        raise GitProblem(f"git refuses: {said}", "Does something change files right now? End that, and try again.")
+        raise GitProblem(f"git refuses: {said}", "If a program is changing files, stop it and try again.")
 
 
 def changes(repo: Repo, old: str, new: str) -> list[Change]:
-    """The paths that differ; a rename is a deletion and an addition."""
+    """Return the paths that differ between two trees; a rename is a deletion and an addition."""
     if old == new:
         return []
     words = repo.text("diff-tree", "-r", "-z", "--no-renames", "--raw", "--no-abbrev", old, new).split("\0")
@@ -86,7 +86,7 @@ def changes(repo: Repo, old: str, new: str) -> list[Change]:
 
 
 def _blocked(repo: Repo, rows: list[Change]) -> list[Change]:
-    """Paths to restore where an ignored file or folder is in the way."""
+    """Return the changes that an ignored file or folder blocks."""
     leaving = {row.path for row in rows if row.status == "D"}
     return [row for row in rows if row.status == "A" and _occupied(repo.top, row.path, leaving)]
 
@@ -114,10 +114,10 @@ def _files_below(folder: str) -> Iterable[tuple[str, str]]:
 
 
 def _ignored_at_target(repo: Repo, rows: list[Change], target: str) -> list[Change]:
-    """Files that the target lacks because git ignored them then: they may have existed, so they are kept."""
+    """Return the deletions of files that git ignored at the target: they may have existed, so they are kept."""
     leaving = [row for row in rows if row.status == "D"]
     if not leaving:
-        return []  # also under unchanged rules, since a committed file can match them
+        return []  # unchanged rules are no shortcut: a committed file can match them
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="rooda-") as folder:
@@ -131,11 +131,11 @@ def _ignored_at_target(repo: Repo, rows: list[Change], target: str) -> list[Chan
 
 
 def _matching_rules(repo: Repo, rules: str, rows: list[Change]) -> list[Change]:
-    """The rows that the .gitignore files in this folder match."""
+    """Return the changes whose paths match the .gitignore files in the folder `rules`."""
     words = [f"--git-dir={repo.folder}", f"--work-tree={rules}", "check-ignore", "--no-index", "-z", "--stdin"]
     question = nul_terminated(
         f"./{row.path}" for row in rows
-    )  # without ./ a name could be an option or a pattern; check-ignore knows no literal paths
+    )  # without ./ a name could be an option or a pattern; check-ignore has no literal paths
     said = command.run(words, rules, stdin=question, hooks=True)
     if said.code not in (0, 1):
         raise GitProblem(f"can't find out what git ignored at the snapshot: {command.error_text(said)}")
@@ -144,7 +144,7 @@ def _matching_rules(repo: Repo, rules: str, rows: list[Change]) -> list[Change]:
 
 
 def _keeping(repo: Repo, target: str, kept: list[Change]) -> str:
-    """The target tree with these paths as they are now."""
+    """Return the target tree with these paths as they are in the work tree."""
     import tempfile
 
     rows = [f"{'0' if row.status[:1] == 'A' else row.mode} {row.blob}\t{row.path}" for row in kept]
@@ -156,11 +156,11 @@ def _keeping(repo: Repo, target: str, kept: list[Change]) -> str:
 
 
 def left_alone(plan: Plan) -> list[str]:
-    """Lines about what is not restored, and why."""
+    """Return lines that say which paths are not restored, and why."""
     reasons = {
-        "git ignores it, now or then": plan.ignored,
+        "ignored by git, now or at the snapshot": plan.ignored,
         "a repository of its own": plan.nested,
-        "another loop's own": plan.foreign,
-        "private, now or then: not in the snapshots": plan.private,
+        "state of another loop": plan.foreign,
+        "private, now or at the snapshot: not saved": plan.private,
     }
     return [f"left alone  {escape_line(path)} ({why})" for why, paths in reasons.items() for path in paths]

@@ -1,4 +1,4 @@
-"""Snapshots as records: when one is due, which one the user means, which are too many. Pure."""
+"""Decides when a snapshot is due, which one the user means, and which are deleted; pure functions on records."""
 
 import json
 import re
@@ -22,11 +22,11 @@ class Snapshot(NamedTuple):
     run: str
     kind: str  # of loop
     loop: str  # its name: the procedure, the alias, the flow's run, goal
-    family: str  # the runs of a family are pruned together
+    family: str  # the procedure, or the kind of loop; its runs are pruned together
     iteration: int  # as the screen shows it
     moment: str  # before | after | undo
     number: int  # 1, 2, 3, … in the run
-    place: str  # work tree of the repository and folder in it, as one line
+    place: str  # which work tree, and the folder in it, as one line
     head: str = ""  # commit of HEAD; "" before the first commit
     branch: str = ""  # "" when detached
     trouble: str = ""  # files that could not be read
@@ -38,7 +38,7 @@ class Snapshot(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name within the run."""
+        """Return the snapshot's name within its run."""
         return f"{UNDO}-{self.number}" if self.moment == UNDO else f"{self.iteration}-{self.moment}"
 
     @property
@@ -46,7 +46,7 @@ class Snapshot(NamedTuple):
         return ref(self.run, self.name)
 
     def is_of(self, name: str | None) -> bool:
-        """True if the user means this snapshot by the name of a loop, a kind of loop or a run. None means all."""
+        """True if `name` is the snapshot's loop, family or run, or None, which selects all snapshots."""
         return name in (None, self.loop, self.family, self.run)
 
 
@@ -58,7 +58,7 @@ class Turn(NamedTuple):
 
 
 def folder(run: str) -> str:
-    """The run's ID as part of a ref; two dots are invalid there."""
+    """Return the run's ID as part of a ref, where two dots are invalid."""
     return run.replace("..", "._")
 
 
@@ -67,14 +67,14 @@ def ref(run: str, name: str) -> str:
 
 
 def message(snapshot: Snapshot) -> str:
-    """The commit message: a line for people, then the fields."""
+    """Return the commit message: a readable subject, then the fields."""
     facts = "".join(f"Rooda-{key.capitalize()}: {getattr(snapshot, key)}\n" for key in _KEYS)
     facts += f"Rooda-Private: {json.dumps(snapshot.private)}\n" if snapshot.private else ""
     return f"{snapshot.loop}: {snapshot.moment} iteration {snapshot.iteration}\n\n{facts}"
 
 
 def parse(text: str) -> Snapshot | None:
-    """Parse `COMMIT TREE SECONDS` and the commit message below; None if it isn't a snapshot."""
+    """Return the snapshot in a line `COMMIT TREE SECONDS` and a commit message; None if it isn't one."""
     first, _, body = text.lstrip("\n").partition("\n")
     pairs = (line.removeprefix("Rooda-").partition(": ") for line in body.splitlines() if line.startswith("Rooda-"))
     facts = {key.rstrip(":").lower(): value for key, _, value in pairs}
@@ -89,7 +89,7 @@ def parse(text: str) -> Snapshot | None:
 
 
 def due_snapshots(turn: int | None, ended: bool, begun: int | None) -> tuple[list[tuple[int, str]], int | None]:
-    """The snapshots to take when an event ends the open turn or begins one, and the turn that is open then."""
+    """Return the snapshots that are due when an event ends or begins a turn, and the turn that is open then."""
     begins = begun is not None and begun != turn
     found = [(turn, AFTER)] if turn is not None and (ended or begins) else []
     if begun is not None and begins:
@@ -98,9 +98,9 @@ def due_snapshots(turn: int | None, ended: bool, begun: int | None) -> tuple[lis
 
 
 def belongs_to_another_loop(path: str, snapshot: Snapshot, own: Sequence[str] = ()) -> bool:
-    """True if a path is state of a loop that an undo must not change.
+    """True if a path is the state of a loop that an undo must not change.
 
-    `own`: files and folders, seen from the workspace, that the undone loop works in; an undo puts them back.
+    `own`: the undone loop's own files and folders, relative to the workspace, which an undo restores.
     """
     found = _STATE.search(path)
     if found is None:
@@ -111,7 +111,7 @@ def belongs_to_another_loop(path: str, snapshot: Snapshot, own: Sequence[str] = 
 
 
 def turns(run: Iterable[Snapshot]) -> list[Turn]:
-    """The iterations of a run, oldest first. The last snapshot of an iteration counts."""
+    """Return the iterations of a run with their snapshots, oldest first; of several ends, the last counts."""
     found: dict[int, Turn] = {}
     for each in sorted(run, key=lambda snapshot: snapshot.number):
         if each.moment == BEFORE:
@@ -123,19 +123,19 @@ def turns(run: Iterable[Snapshot]) -> list[Turn]:
 
 
 def undo_position(run: Sequence[Snapshot]) -> int:
-    """The iteration that the next undo counts back from; the one after the last if nothing is undone."""
+    """Return the iteration before which the next undo looks: the last undone one, else the one after the last."""
     newest = max(run, key=lambda snapshot: snapshot.number)
     return newest.iteration if newest.moment == UNDO else max(each.iteration for each in run) + 1
 
 
 def next_undone(turns: Iterable[Turn], present: str, position: int) -> Turn | None:
-    """The newest iteration that changed something and is not undone, so that each undo goes one step further back."""
+    """Return the newest iteration that isn't undone and changed something; None if there is none."""
     open_turns = [turn for turn in turns if turn.before.iteration < position and turn.before.tree != present]
     return open_turns[-1] if open_turns else None
 
 
 def excess_runs(tips: Iterable[Snapshot], keep: int) -> list[Snapshot]:
-    """The runs, as their newest snapshots, beyond the last `keep` of each family and place."""
+    """Return the newest snapshot of each run beyond the last `keep` runs per family and place."""
     seen: dict[tuple[str, str], int] = {}
     old = []
     for tip in sorted(tips, key=lambda tip: (tip.seconds, tip.run), reverse=True):

@@ -1,4 +1,4 @@
-"""Snapshots of a whole work tree, as git commits outside all branches. Index, branch, stash and HEAD stay untouched.
+"""Saves the whole work tree as git commits outside all branches; index, branch, stash and HEAD stay untouched.
 
 The commits of a run form a chain: the first parent is the previous snapshot, the second HEAD, so that no commit is
 lost when an agent resets. A private index is kept between snapshots, so that git skips unchanged files.
@@ -18,7 +18,7 @@ from rooda.git.retention import ROOT, Snapshot, excess_runs, folder, message, pa
 from rooda.git.work_tree import Reading
 
 KEEP = 20  # runs per family that keep their snapshots
-NAMED = 200  # snapshots of a run with a ref of their own; older ones are their ancestors
+NAMED = 200  # snapshots of a run with refs; older ones are their ancestors
 SLACK = 50
 _COMMIT = re.compile("[0-9a-f]{40,64}")
 LAST = "last"
@@ -28,26 +28,26 @@ _REF_FORMAT = "%(objectname) %(tree) %(committerdate:unix)%0a%(contents)%00"
 
 
 def index_of(repo: Repo, family: str) -> str:
-    """The private index of a family; the holder of the loop's lock may use it."""
+    """Return the path of a family's private git index; only the holder of the loop's lock may use it."""
     return os.path.join(repo.workspace, ".rooda", "snapshots", f"{family}.index")
 
 
 def place_of(repo: Repo) -> str:
-    """Identifies the work tree and the workspace in it; unchanged when the repository is moved."""
+    """Return a string that identifies the work tree and the workspace in it, even if the repository is moved."""
     own = "" if os.path.realpath(repo.folder) == os.path.realpath(repo.common) else os.path.basename(repo.folder)
     return f"{own}:{escape_line(repo.prefix)}"
 
 
 def prepare_index(repo: Repo, family: str) -> str:
-    """Prepare the folder of the private index. Our loop lock allows to delete the lock of a killed git."""
+    """Create the folder of the private index, delete the lock of a killed git, and return the index's path."""
     path = index_of(repo, family)
     make_home(os.path.join(repo.workspace, ".rooda"), "snapshots")
-    files.remove(f"{path}.lock")
+    files.remove(f"{path}.lock")  # safe, since this process holds the loop's lock
     return path
 
 
 def commit_snapshot(repo: Repo, made: Snapshot, before: str = "") -> str:
-    """Commit a snapshot. Parents that are gone are left out: an agent may have deleted our refs and run git gc."""
+    """Commit a snapshot and return the commit; parents that an agent has deleted (refs and git gc) are left out."""
     repo, text = (
         repo._replace(env={**(repo.env or os.environ), **command.DEFAULT_IDENTITY}),
         files.to_bytes(message(made)),
@@ -62,14 +62,14 @@ def commit_snapshot(repo: Repo, made: Snapshot, before: str = "") -> str:
 
 
 def set_refs(repo: Repo, commit: str, *refs: str) -> None:
-    """Point all these refs to the commit, or none."""
+    """Point all refs to the commit, or none if git fails."""
     repo.run_checked(
         "update-ref", "--stdin", stdin=files.to_bytes("".join(f"update {each} {commit}\n" for each in refs))
     )
 
 
 def commit_at(repo: Repo, name: str) -> str:
-    """The commit that a ref of rooda points to, "" if there is none. Usually a file answers, which saves a process."""
+    """Return the commit of a rooda ref, "" if there is none; reads git's file if possible, which saves a process."""
     try:
         commit = files.to_text(files.read_ours(os.path.join(repo.common, name))).strip()
     except OSError:
@@ -89,7 +89,7 @@ class SnapshotTaker:
         private: PrivateFiles | None,
         last: Snapshot | None = None,
     ) -> None:
-        """`owner`: run, kind, loop and family. `private` finds the files to leave out; None leaves out none."""
+        """Take snapshots for `owner` (run, kind, loop, family), without the files that `private` finds, if given."""
         self.repo, self.last, self.resumed = repo, last, ""
         self._private = private
         self.index = ""
@@ -98,14 +98,14 @@ class SnapshotTaker:
         self._rules: tuple[int, ...] | None = None
 
     def read(self) -> Reading:
-        """Read the work tree, which updates the private index."""
+        """Read the work tree as a git tree, which updates the private index."""
         self.index = prepare_index(self.repo, self._owner[-1])  # an agent may have deleted it
         rules = files.fingerprint(os.path.join(self.repo.common, "info", "exclude"))
         wary, self._rules = rules != self._rules, rules
         return work_tree.read(self.repo, self.index, wary, self._private)
 
     def put_back(self) -> str:
-        """Point the refs of the last snapshot to it again if something moved or deleted them; return what was found."""
+        """Restore the refs of the last snapshot if they were moved or deleted; return a message about it, or ""."""
         last = self.last
         names = [last.ref, ref(last.run, LAST)] if last else []
         found = {name: commit_at(self.repo, name) for name in names}
@@ -121,7 +121,7 @@ class SnapshotTaker:
         return f"{name} was {f'moved to {commit[:12]}' if commit else 'deleted'}; it is put back to {last.commit[:12]}"
 
     def save(self, seen: Reading, iteration: int, moment: str) -> tuple[Snapshot, bool]:
-        """Save this tree as the run's next snapshot. False if it is the last one already."""
+        """Save this tree as the run's next snapshot; return the snapshot, and False if it is the same as the last."""
         last = self.last
         if last and (last.tree, last.iteration, last.moment) == (seen.tree, iteration, moment):
             return last, False
@@ -144,7 +144,7 @@ class SnapshotTaker:
 
 
 def tips(repo: Repo, everywhere: bool = False, pattern: str = f"{ROOT}*/{LAST}") -> list[Snapshot]:
-    """The newest snapshot of each run of this workspace, newest run first."""
+    """Return the newest snapshot of each run of this workspace, or `everywhere`, newest run first."""
     text = repo.text("for-each-ref", f"--format={_REF_FORMAT}", pattern)
     found = [snapshot for each in text.split("\0") if (snapshot := parse(each))]
     here = [tip for tip in found if everywhere or tip.place == place_of(repo)]
@@ -152,27 +152,27 @@ def tips(repo: Repo, everywhere: bool = False, pattern: str = f"{ROOT}*/{LAST}")
 
 
 def history(repo: Repo, tip: Snapshot, limit: int = 0) -> list[Snapshot]:
-    """A run's snapshots, newest first; at most `limit` if given."""
+    """Return a run's snapshots, newest first; at most `limit` if given."""
     count = min(limit or tip.number, tip.number)
     text = repo.text("log", "-z", "--first-parent", f"--format={_FORMAT}", f"-n{count}", tip.commit)
     return [snapshot for each in text.split("\0") if (snapshot := parse(each)) and snapshot.run == tip.run]
 
 
 def refs_of_runs(repo: Repo, runs: Iterable[str], root: str = ROOT) -> list[str]:
-    """All refs of these runs."""
+    """Return all refs of these runs."""
     wanted = {folder(run) for run in runs}
     rows = repo.lines("for-each-ref", "--format=%(refname)", root) if wanted else []
     return [row for row in rows if row.removeprefix(root).partition("/")[0] in wanted]
 
 
 def forget(repo: Repo, refs: Iterable[str]) -> bool:
-    """Delete these refs; git's garbage collection removes what only they reached."""
+    """Delete these refs and return True, or False if git fails; git gc then removes objects that only they reached."""
     orders = "".join(f"delete {each}\n" for each in refs)
     return not orders or repo.run("update-ref", "--stdin", stdin=files.to_bytes(orders)).code == 0
 
 
 def prune(repo: Repo, keep: int, selected: Callable[[Snapshot], bool], dry: bool = False) -> list[Snapshot]:
-    """Delete the snapshots and checkpoints of all but the last `keep` runs of each family. Returns the deleted runs."""
+    """Delete snapshots and checkpoints of all but the last `keep` runs per family; return the deleted runs."""
     points = {each.run: each for each in tips(repo, pattern=CHECKPOINTS)}
     old, past = (excess_runs(filter(selected, each), keep) for each in (tips(repo), points.values()))
     if dry:
@@ -181,5 +181,5 @@ def prune(repo: Repo, keep: int, selected: Callable[[Snapshot], bool], dry: bool
     if not forget(repo, refs):
         return []
     for family in {tip.family for tip in old} if not keep else ():
-        files.remove(index_of(repo, family))  # it refers to objects that git may delete now
+        files.remove(index_of(repo, family))  # it refers to objects that git may now delete
     return [*old, *past]

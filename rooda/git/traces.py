@@ -1,4 +1,4 @@
-"""Cheap signs of a tool's branches and files in a repository, read from git's files without starting git."""
+"""Checks a repository's files for branches, paths and commits without starting git, which is fast."""
 
 import os
 import re
@@ -9,9 +9,9 @@ from rooda.base.workspace_files import upward
 
 
 def has_left(workspace: str, branches: str, paths: Iterable[str]) -> bool:
-    """True if the repository around the workspace may have a branch below the prefix, or one of the paths.
+    """True if the repository around the workspace may have a branch below `branches`, or one of the paths.
 
-    The paths are in the folder of the work tree in `.git`.
+    The paths are relative to the work tree's git folder.
     """
     folder = _git_folder(os.path.realpath(workspace))
     if not folder:
@@ -22,7 +22,7 @@ def has_left(workspace: str, branches: str, paths: Iterable[str]) -> bool:
         any(os.path.lexists(os.path.join(folder, path)) for path in paths)
         or os.path.lexists(os.path.join(common, "refs", "heads", branches))
         or f" refs/heads/{branches}" in packed
-        or not packed.startswith("# pack-refs " if packed else "")  # damaged: git says so
+        or not packed.startswith("# pack-refs " if packed else "")  # damaged: git reports it
         or os.path.lexists(os.path.join(common, "reftable"))  # only git can read it
     )
 
@@ -46,10 +46,10 @@ def _packed(common: str, ref: str) -> str:
 
 
 def may_track(workspace: str, name: str) -> bool:
-    """True if git's index may have this name in the workspace, as a folder, link or module; only git knows."""
+    """True if git's index may have this name in the workspace, as a folder, link or submodule; only git is sure."""
     folder = _git_folder(os.path.realpath(workspace))
     index = _text(os.path.join(folder, "index")) if folder else ""
-    path = name[1:]  # without the dot, as a path of version 4 may be compressed; "link" marks a split index
+    path = name[1:]  # without the dot, since version 4 compresses paths; "link" marks a split index
     return f"{path}/" in index or f"{path}\0" in index or "link" in index
 
 

@@ -1,4 +1,4 @@
-"""Reads the work tree as a git tree, through an index of rooda; the user's index stays untouched.
+"""Reads the work tree as a git tree through rooda's own index; the user's index stays untouched.
 
 With a kept index, git reads only files that have changed.
 """
@@ -14,7 +14,7 @@ from rooda.processes.capture import Captured
 
 
 class Reading(NamedTuple):
-    """The tree of a work tree."""
+    """A work tree read as a git tree, and the files that are missing from it."""
 
     tree: str
     trouble: str = ""  # files that could not be read
@@ -22,9 +22,9 @@ class Reading(NamedTuple):
 
 
 def read(repo: Repo, index: str, wary: bool = True, private: PrivateFiles | None = None) -> Reading:
-    """Read the work tree. `wary`: ignore rules outside .gitignore files may have changed since the index was used.
+    """Read the work tree as a git tree, without the files that `private` finds.
 
-    `private` finds the files to leave out.
+    `wary`: ignore rules outside of .gitignore files may have changed since the index was last used.
     """
     left_out = private.find(index) if private else []
     found, trouble, changed = _add_all(repo, index, left_out)
@@ -34,7 +34,7 @@ def read(repo: Repo, index: str, wary: bool = True, private: PrivateFiles | None
 
 
 def _add_all(repo: Repo, index: str, left_out: list[str]) -> tuple[str, str, bytes]:
-    """Return the tree, the files that could not be read, and a list of changes since the index was last used.
+    """Return the tree, an error about unreadable files, and git's list of changes since the index was last used.
 
     A damaged index is replaced by a copy of the user's index, and if that fails too, by an empty one.
     """
@@ -42,7 +42,7 @@ def _add_all(repo: Repo, index: str, left_out: list[str]) -> tuple[str, str, byt
         if attempt == 2:
             files.remove(index)
         elif attempt or not os.path.exists(index):
-            copy_index(os.path.join(repo.folder, "index"), index)  # so that committed files need not be read
+            copy_index(os.path.join(repo.folder, "index"), index)  # so that git need not read committed files
         added = _add(repo, index, left_out)
         partly = added.code == 1
         made = repo.run("write-tree", index=index) if partly or not added.code else added
@@ -52,7 +52,7 @@ def _add_all(repo: Repo, index: str, left_out: list[str]) -> tuple[str, str, byt
 
 
 def _add(repo: Repo, index: str, left_out: list[str]) -> Captured:
-    """Add everything but the files to leave out, and drop those that an earlier snapshot has."""
+    """Add everything but the files to leave out, which are removed from the index if an earlier snapshot added them."""
     words = [*add_command(repo), "-v", "--ignore-errors"]
     if not left_out:
         return repo.run(*words, index=index)
@@ -65,14 +65,14 @@ def _add(repo: Repo, index: str, left_out: list[str]) -> Captured:
 
 
 def add_command(repo: Repo) -> list[str]:
-    """Command that adds everything. In a sparse checkout, files outside its patterns are added too."""
+    """Return the git command that adds everything, in a sparse checkout also files outside its patterns."""
     if not os.path.exists(os.path.join(repo.folder, "info", "sparse-checkout")):
         return ["add", "-A"]
     return ["-c", "core.sparseCheckout=true", "add", "-A", "--sparse"]
 
 
 def drop_ignored(repo: Repo, index: str) -> bool:
-    """Drop files from our index that are ignored now and that the user's index does not track."""
+    """Remove files from rooda's index that are now ignored and not in the user's index; True if there were any."""
     question = ("ls-files", "-z", "-i", "-c", "--exclude-standard")
     if not (ignored := repo.text(*question, index=index)):
         return False
@@ -82,7 +82,7 @@ def drop_ignored(repo: Repo, index: str) -> bool:
 
 
 def read_with_copy(repo: Repo, index: str, private: PrivateFiles | None = None) -> Reading:
-    """Read the work tree through a copy of the index, which another process may be using."""
+    """Read the work tree through a copy of the index, since another process may be using the original."""
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="rooda-") as folder:
@@ -92,7 +92,7 @@ def read_with_copy(repo: Repo, index: str, private: PrivateFiles | None = None) 
 
 
 def copy_index(old: str, new: str) -> None:
-    """Copy an index with its timestamps: git re-reads files that are not older than the index."""
+    """Copy an index with its timestamps, since git re-reads files that are not older than the index."""
     try:
         facts = os.stat(old)
         files.write(new, files.read(old, files.LARGEST_OF_GIT))

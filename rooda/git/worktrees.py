@@ -1,4 +1,4 @@
-"""git worktrees for loops, each on a new branch, and whether one holds work that exists nowhere else."""
+"""Creates, lists and removes git worktrees for loops, and checks whether they have work that exists nowhere else."""
 
 import os
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ TRIES = 1000
 
 
 class Worktree(NamedTuple):
-    """A worktree that rooda made: `.rooda/worktrees/build-1` on the branch `rooda/build-1`."""
+    """A worktree that rooda created: `.rooda/worktrees/build-1` on the branch `rooda/build-1`."""
 
     root: str
     branch: str
@@ -28,9 +28,9 @@ def folder_of(workspace: str) -> str:
 
 
 def create(repo: Repo, procedure: str) -> Worktree:
-    """Make a worktree at HEAD. UsageProblem if git fails."""
+    """Create a worktree at HEAD on a new branch; UsageProblem if git fails."""
     if repo.run("rev-parse", "--verify", "-q", "HEAD^{commit}").code:
-        raise UsageProblem(f"{repo.top} has no commit yet, and a worktree starts at one.", "Make a first commit.")
+        raise UsageProblem(f"{repo.top} has no commit yet, and a worktree starts from one.", "Create a first commit.")
     make_home(os.path.join(repo.workspace, ".rooda"), "worktrees")
     for number in range(1, TRIES):
         own = _worktree(repo, f"{procedure}-{number}")
@@ -38,20 +38,20 @@ def create(repo: Repo, procedure: str) -> Worktree:
             continue
         done = repo.run("worktree", "add", "-q", "-b", own.branch, own.root, "HEAD")
         if done.code and not os.path.lexists(own.root):
-            raise UsageProblem(f"The worktree can't be made: {command.error_text(done)}", "Run it without --worktree.")
+            raise UsageProblem(f"Can't create the worktree: {command.error_text(done)}", "Run it without --worktree.")
         if done.code == 0:
             files.make_folder(own.workspace)
             return own
-    raise UsageProblem(f"There are {TRIES} worktrees of '{procedure}' already.", "Remove merged ones: rooda prune")
+    raise UsageProblem(f"'{procedure}' already has {TRIES} worktrees.", "Remove merged ones: rooda prune")
 
 
 def count_uncommitted(repo: Repo) -> int:
-    """Number of paths that differ from HEAD."""
+    """Return the number of paths that differ from HEAD."""
     return len(repo.lines("status", "--porcelain", "--untracked-files=all"))
 
 
 def list_worktrees(repo: Repo) -> Iterator[Worktree]:
-    """Worktrees made from this workspace that git still knows."""
+    """Yield the worktrees created from this workspace that are still registered in git."""
     known = {os.path.realpath(path) for path in _registered(repo)}
     place = folder_of(repo.workspace)
     for name in sorted(os.listdir(place)) if os.path.isdir(place) else ():
@@ -61,21 +61,21 @@ def list_worktrees(repo: Repo) -> Iterator[Worktree]:
 
 
 def reason_to_keep(repo: Repo, own: Worktree) -> str:
-    """The reason to keep the worktree: it has work that exists nowhere else. "" if it may be removed."""
+    """Return why the worktree must be kept, namely work that exists nowhere else; "" if it may be removed."""
     inside = find(own.root)
     if count_uncommitted(inside):
-        return "it has changes that are not committed"
+        return "it has uncommitted changes"
     tip = repo.run("rev-parse", "--verify", "-q", HEADS + own.branch)
     for commit in {inside.text("rev-parse", "HEAD"), *files.to_text(tip.out).split()}:
         question = ("for-each-ref", f"--contains={commit}", "--format=%(refname)")
         holders = repo.lines(*question, HEADS, "refs/remotes", "refs/tags")
         if not set(holders) - {HEADS + own.branch}:
-            return f"it has commits that are merged nowhere (git log {own.branch})"
+            return f"it has unmerged commits (git log {own.branch})"
     return ""
 
 
 def remove(repo: Repo, own: Worktree) -> str:
-    """Remove the worktree, its branch and its snapshots. Returns git's error if it refuses, else ""."""
+    """Remove the worktree, its branch and its snapshots; return git's error if it refuses, else ""."""
     tip = files.to_text(repo.run("rev-parse", "--verify", "-q", HEADS + own.branch).out).strip()
     place = place_of(find(own.root)).partition(":")[0]
     done = repo.run("worktree", "remove", own.root)
@@ -95,7 +95,7 @@ def _worktree(repo: Repo, name: str) -> Worktree:
 
 
 def _registered(repo: Repo) -> list[str]:
-    """Paths of the worktrees; git before 2.36 can't list paths that contain line ends."""
+    """Return the paths of all worktrees; git before 2.36 can't list paths that contain line ends."""
     done = repo.run("worktree", "list", "--porcelain", "-z")
     rows = repo.lines("worktree", "list", "--porcelain") if done.code else files.to_text(done.out).split("\0")
     return [row.removeprefix("worktree ") for row in rows if row.startswith("worktree ")]

@@ -99,7 +99,7 @@ def test_S_10_undo_never_touches_what_was_left_out(ws: Workspace, later: str) ->
     path.chmod(0o600 if later == "same" else 0o644)
     ran = ws.rooda("undo", "--yes")
     assert path.read_text() == f"{KEY}agent\n" and ws.read("a") == "1\n", ran.both
-    assert (ran.code, "private, now or then" in ran.out) == ((0, False) if later == "same" else (1, True)), ran.both
+    assert (ran.code, "private, now or at" in ran.out) == ((0, False) if later == "same" else (1, True)), ran.both
     again = ws.rooda("undo", "--redo", "--yes")
     assert path.read_text() == f"{KEY}agent\n" and ws.read("a") == "2\n", again.both
 

@@ -180,7 +180,7 @@ def test_worktree_needs_a_commit_and_a_repository(ws: Workspace) -> None:
     assert both.code == 2 and "mutually exclusive" in both.err
     ws.git("branch", "rooda")
     taken = ws.rooda("build", "--worktree")
-    assert taken.code == 2 and "can't be made" in taken.err
+    assert taken.code == 2 and "Can't create the worktree" in taken.err
     assert ws.calls == []
 
 

@@ -66,7 +66,7 @@ def test_without_a_repository_there_is_one_warning(ws: Workspace) -> None:
     run = ws.rooda("build", "-n", "3")
     assert run.code == 0 and len(ws.calls) == 3
     (line,) = run.err.splitlines()
-    assert "is in no git work tree; the loop continues without snapshots" in line
+    assert "is not in a git work tree; the loop continues without snapshots" in line
 
 
 def test_without_a_git_program_there_is_one_warning(ws: Workspace) -> None:

@@ -74,7 +74,7 @@ def test_another_loops_state_stays(kit: Kit) -> None:
     assert other.code == 4, other.both
     kept = kit.path("run.json", "other-page").read_bytes()
     undone = kit.ws.rooda("undo", ALIAS, "2", "--yes")
-    assert undone.code == 0 and "other-page/run.json (another loop's own)" in undone.out
+    assert undone.code == 0 and "other-page/run.json (state of another loop)" in undone.out
     assert kit.path("run.json", "other-page").read_bytes() == kept
     assert kit.run["iteration"] == 2
 
@@ -115,4 +115,4 @@ def test_without_a_repository(bare: Workspace) -> None:
     """Without git there is one warning, and the loop runs to its end."""
     kit = Kit(bare)
     done = kit.new(4, *SAFE)
-    assert done.code == 0 and done.err.count("is in no git work tree; the loop continues without snapshots") == 1
+    assert done.code == 0 and done.err.count("is not in a git work tree; the loop continues without snapshots") == 1

@@ -25,7 +25,7 @@ def test_a_reflex_loop_in_its_own_worktree(kit: Kit) -> None:
     folder = folder_of(kit.ws, done, "reflex")
     assert os.path.exists(f"{folder}/.ai-factory/evolution/{ALIAS}/artifact.md") and not kit.home.exists()
     kept = kit.ws.rooda("prune", "reflex")
-    assert "has changes that are not committed" in kept.out and os.path.isdir(folder)
+    assert "has uncommitted changes" in kept.out and os.path.isdir(folder)
 
 
 @pytest.mark.long
