@@ -43,7 +43,7 @@ def _new(ctx: click.Context, /, task: tuple[str, ...], **typed: object) -> int:
     asked = options.run_options(typed)
     text = " ".join(task)
     if not text.strip():
-        raise UsageProblem("The task is empty.", 'Say what is to be written: rooda reflex new "An OpenAPI spec for …"')
+        raise UsageProblem("The task is empty.", 'Describe the artifact: rooda reflex new "An OpenAPI spec for …"')
     _one_source(typed)
     if not asked.worktree:
         refuse_second(here.workspace)
@@ -68,9 +68,7 @@ def _one_source(typed: Json) -> None:
         raise UsageProblem(f"{' and '.join(f'--{name}' for name in named)} are mutually exclusive.")
     alias = typed["alias"]
     if alias is not None and not rules.is_alias(alias):
-        raise UsageProblem(
-            f"--alias {alias!r}: an alias has 3 to 64 lowercase letters and digits, with single hyphens."
-        )
+        raise UsageProblem(f"--alias {alias!r}: use 3 to 64 lowercase letters and digits, separated by single hyphens.")
 
 
 def _number(value: object) -> int | None:
@@ -106,7 +104,7 @@ def _edit(text: str) -> str | None:
     except click.ClickException as problem:
         raise Undecided(
             f"{problem.format_message()}. Nothing was started.",
-            "Name another editor in the variable EDITOR, or write the rules to a file: --rules FILE",
+            "Set EDITOR to another editor, or write the rules to a file: --rules FILE",
         ) from None
 
 
@@ -116,7 +114,7 @@ def tab_aliases(ctx: click.Context, _: click.Parameter, incomplete: str) -> "lis
 
 
 def loop_options() -> list[click.Parameter]:
-    """Options that `new` and `resume` share, besides those of agents."""
+    """Return the options of reflex loops that `new` and `resume` share."""
     return [*options.of(OWN, "steps"), *options.of(OWN, "checks", check_timeout=_Number(min=0))]
 
 
@@ -126,16 +124,16 @@ new = click.Command(
     callback=_new,
     params=[
         click.Argument(["task"], nargs=-1, required=True),
-        click.Option(["--rules"], metavar="FILE", type=click.Path(), help="Rules of your own, as JSON or TOML."),
-        click.Option(["--template"], type=click.Choice(TEMPLATES), help="Rules that ship with rooda."),
+        click.Option(["--rules"], metavar="FILE", type=click.Path(), help="Use your own rules (JSON or TOML)."),
+        click.Option(["--template"], type=click.Choice(TEMPLATES), help="Use rules that ship with rooda."),
         click.Option(["--draft"], is_flag=True, help="Let the agent draft rules; you confirm them."),
         *options.of(OWN, "limit", max_iterations=COUNT),
         click.Option(["--threshold-a"], type=_THRESHOLD, metavar="X", help="Score that phase A needs, 0 to 1."),
         click.Option(["--threshold-b"], type=_THRESHOLD, metavar="X", help="Score that phase B needs."),
         click.Option(["--ideal-result"], metavar="TEXT", help="Description of the ideal result; only recorded."),
-        click.Option(["--alias"], metavar="NAME", help="The loop's name; made from the task otherwise."),
-        click.Option(["--confirm-criteria"], is_flag=True, help="I confirm the rules and thresholds."),
-        click.Option(["--confirm-max-iterations"], type=COUNT, metavar="N", help="I confirm this limit."),
+        click.Option(["--alias"], metavar="NAME", help="Name of the loop; default: derived from the task."),
+        click.Option(["--confirm-criteria"], is_flag=True, help="Confirm the rules and thresholds."),
+        click.Option(["--confirm-max-iterations"], type=COUNT, metavar="N", help="Confirm N as the limit."),
         *loop_options(),
         options.worktree(),
         *options.for_kind(),
@@ -148,7 +146,7 @@ new = click.Command(
 @click.pass_context
 def _resume(ctx: click.Context, /, alias: str | None, **typed: object) -> int:
     here = with_typed(where(ctx), typed)
-    store.tidy_all(here.workspace)  # an end that was cut off, too
+    store.tidy_all(here.workspace)  # also completes the end of a loop if it was interrupted
     place = find(here.workspace, alias)
     if place is None:
         raise none_active(here.workspace)
@@ -163,14 +161,14 @@ resume = click.Command(
         *loop_options(),
         *options.for_kind(),
     ],
-    help="Resume the active loop, or ALIAS. An interrupted phase is repeated, finished ones are not.",
+    help="Resume the active loop, or ALIAS. An interrupted phase is repeated; finished phases are not.",
     short_help="Resume the active loop, or a named one.",
 )
 
 
-@click.command(short_help="Progress of the active loop.")
+@click.command(short_help="Show the progress of the active loop.")
 @click.argument("alias", required=False, shell_complete=tab_aliases)
-@click.option("--artifact", is_flag=True, help="The artifact too, in full.")
+@click.option("--artifact", is_flag=True, help="Also show the whole artifact.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
 def status(ctx: click.Context, alias: str | None, artifact: bool, as_json: bool) -> int:
@@ -189,7 +187,7 @@ def status(ctx: click.Context, alias: str | None, artifact: bool, as_json: bool)
     return OK
 
 
-@click.command("list", short_help="Every loop with its status.")
+@click.command("list", short_help="List all loops with their status.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
 def list_(ctx: click.Context, as_json: bool) -> int:
@@ -206,9 +204,9 @@ def list_(ctx: click.Context, as_json: bool) -> int:
     return OK
 
 
-@click.command(short_help="Every event of a loop.")
+@click.command(short_help="Show the events of a loop.")
 @click.argument("alias", required=False, shell_complete=tab_aliases)
-@click.option("--json", "as_json", is_flag=True, help="The events as they are on disk.")
+@click.option("--json", "as_json", is_flag=True, help="Print the events as they are on disk.")
 @click.pass_context
 def history(ctx: click.Context, alias: str | None, as_json: bool) -> int:
     """Show the events of the active loop, or of ALIAS, in order."""
@@ -224,9 +222,11 @@ def history(ctx: click.Context, alias: str | None, as_json: bool) -> int:
     return OK
 
 
-@click.command(short_help="The artifact in full.")
+@click.command(short_help="Show the whole artifact.")
 @click.argument("alias", required=False, shell_complete=tab_aliases)
-@click.option("--iteration", type=click.IntRange(min=1), metavar="N", help="As it was evaluated in iteration N.")
+@click.option(
+    "--iteration", type=click.IntRange(min=1), metavar="N", help="Show the version that iteration N evaluated."
+)
 @click.pass_context
 def show(ctx: click.Context, alias: str | None, iteration: int | None) -> int:
     """Show the artifact of the active loop or of ALIAS; without an active loop, of the latest one."""
@@ -238,10 +238,10 @@ def show(ctx: click.Context, alias: str | None, iteration: int | None) -> int:
     return OK
 
 
-@click.command(short_help="What changed between iterations.")
+@click.command(short_help="Show what changed between iterations.")
 @click.argument("alias", required=False, shell_complete=tab_aliases)
 @click.option("--from", "start", type=click.IntRange(min=1), metavar="N", help="The older iteration.")
-@click.option("--to", "end", type=click.IntRange(min=1), metavar="N", help="The newer one.")
+@click.option("--to", "end", type=click.IntRange(min=1), metavar="N", help="The newer iteration.")
 @click.pass_context
 def diff(ctx: click.Context, alias: str | None, start: int | None, end: int | None) -> int:
     """Compare the artifacts of two evaluated iterations; without numbers, of the latest two."""
@@ -253,17 +253,17 @@ def diff(ctx: click.Context, alias: str | None, start: int | None, end: int | No
     return OK
 
 
-@click.command(short_help="Remove the files of a loop that is over.")
+@click.command(short_help="Remove the files of a loop that isn't running.")
 @click.argument("alias", required=False, shell_complete=tab_aliases)
-@click.option("--all", "every", is_flag=True, help="All loops that are not running.")
-@click.option("--yes", is_flag=True, help="I confirm.")
+@click.option("--all", "every", is_flag=True, help="Remove all loops that are not running.")
+@click.option("--yes", is_flag=True, help="Don't ask for confirmation.")
 @click.pass_context
 def clean(ctx: click.Context, alias: str | None, every: bool, yes: bool) -> int:
-    """Remove the files of ALIAS, or of all loops that are not running. Asks first; running loops stay."""
+    """Remove the files of ALIAS, or of all loops that are not running. Asks for confirmation first."""
     workspace = where(ctx).workspace
     if (alias is not None) == every:
         if every or not questions.at_terminal():
-            raise UsageProblem("Name one loop, or say --all.", "See the names with: rooda reflex list")
+            raise UsageProblem("Give the name of one loop, or --all.", "See the names with: rooda reflex list")
         alias = _asked_alias(workspace)
     all_ = [Place(workspace, each) for each in files.aliases(workspace)]
     places = all_ if every else [named(workspace, alias or "")]
@@ -271,8 +271,9 @@ def clean(ctx: click.Context, alias: str | None, every: bool, yes: bool) -> int:
     gone = [place for place in places if place not in kept]
     for place in kept:
         if not every:
-            raise Undecided(f"The loop '{place.alias}' is running; its files stay.", "End it first: rooda reflex stop")
-        say(f"The loop '{place.alias}' is running; its files stay.", to_stderr=True)
+            what = f"The loop '{place.alias}' is running; its files were not removed."
+            raise Undecided(what, "End it first: rooda reflex stop")
+        say(f"The loop '{place.alias}' is running; its files were not removed.", to_stderr=True)
     if not gone:
         say("Nothing to remove.")
         return OK
@@ -281,9 +282,9 @@ def clean(ctx: click.Context, alias: str | None, every: bool, yes: bool) -> int:
         linked = os.path.realpath(place.folder) if os.path.islink(place.folder) else ""
         left = store.remove(place)
         if linked:
-            say(f"Removed the link to the loop '{place.alias}'; its files stay in {linked}.")
+            say(f"Removed the link to the loop '{place.alias}'; its files in {linked} were not removed.")
             continue
-        also = f" {', '.join(left)} in {place.folder} is not rooda's and stays." if left else ""
+        also = f" Not removed, since rooda did not create it: {', '.join(left)} in {place.folder}." if left else ""
         say(f"Removed the loop '{place.alias}'.{also}")
     return OK
 
@@ -342,13 +343,13 @@ def end(place: Place, reason: str) -> int:
 
 HELP = """Write one artifact and refine it until its rules hold.
 
-Each iteration: PLAN, PRODUCE beside PREPARE, EVALUATE, and if a rule failed CRITIQUE and REFINE. You confirm the
-rules and the number of iterations before the first. All state is in .ai-factory/evolution/.
+Each iteration: PLAN, PRODUCE and PREPARE in parallel, EVALUATE, and if a rule failed CRITIQUE and REFINE. You confirm
+the rules and the number of iterations before the first. All state is in .ai-factory/evolution/.
 """
 reflex = InOrder(
     "reflex",
     commands=[new, resume, status, stop, list_, history, clean, show, diff],
     help=HELP,
-    short_help="An artifact refined until its rules hold.",
+    short_help="Write one artifact and refine it until its rules hold.",
     context_settings=DASH_H,
 )

@@ -1,4 +1,4 @@
-"""The contracts of the phases' answers: extract the answer and check its form. A Breach says what is wrong."""
+"""Parses the agents' answers and checks them against the contract of each phase. A Breach says what is wrong."""
 
 import json
 import re
@@ -15,11 +15,11 @@ HERE = r"""(?:(?:\./)+|\$\{?PWD\}?"?/|(?:\$\(pwd\)|`pwd`)"?/)?"""  # ways to wri
 
 
 class Breach(ValueError):
-    """An answer that violates its contract."""
+    """Raised for an answer that violates its phase's contract."""
 
 
 def markdown(answer: str) -> str:
-    """The text of an artifact: without an outer fence, with \\n line ends and one at the end."""
+    """Return the artifact in an answer, without an outer code fence, with \\n line ends and one at the end."""
     text = _inside_fence(_plain(answer), ("markdown", "md"))
     if not text.strip():
         raise Breach("the answer is empty")
@@ -31,7 +31,7 @@ def _plain(answer: str) -> str:
 
 
 def _inside_fence(text: str, words: Sequence[str]) -> str:
-    """The text inside an outer fence with one of these words; without such a fence the text itself."""
+    """Return the text inside an outer code fence with one of these language names; without one, the text itself."""
     lines = text.split("\n")
     opening = re.fullmatch(r"(`{3,}+)[ \t]*+(\w*+)[ \t]*+", lines[0])
     if len(lines) < 2 or not opening or opening[2].lower() not in words or lines[-1].rstrip() != opening[1]:
@@ -44,7 +44,7 @@ def _inside_fence(text: str, words: Sequence[str]) -> str:
 
 
 def one_object(answer: str, extraction: str = STRICT) -> Json:
-    """Parse the answer as one JSON object; lenient: find the only object anywhere in it."""
+    """Parse the answer as one JSON object. If `extraction` is lenient, other text may surround the object."""
     text = _inside_fence(_plain(answer), ("json", ""))
     if not text:
         raise Breach("the answer is empty")
@@ -72,12 +72,12 @@ def _found_in(text: str) -> Json:
 
 def _whole(value: Json) -> Json:
     if has_lone_surrogate(value):
-        raise Breach("a text of the answer has half of a surrogate pair")
+        raise Breach("a string in the answer has an unpaired surrogate")
     return value
 
 
 def has_lone_surrogate(value: Any) -> bool:
-    """True if a text has half of a surrogate pair, which JSON allows and UTF-8 files don't."""
+    """True if a string has an unpaired surrogate, which JSON allows and UTF-8 files don't."""
     try:
         json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -100,10 +100,10 @@ _DECODER = json.JSONDecoder(object_pairs_hook=unique_keys, parse_constant=_no_co
 
 
 def plan(answer: Json) -> list[str]:
-    """Validate `{"plan": [3 to 5 texts]}`."""
+    """Return the steps in `{"plan": [...]}`, 3 to 5 strings; raise Breach if they are invalid."""
     steps = _list(answer, "plan")
     if not all(isinstance(step, str) and step.strip() for step in steps):
-        raise Breach("every step of 'plan' must be a text that is not empty")
+        raise Breach("every step of 'plan' must be a non-empty string")
     least, most = STEPS
     if not least <= len(steps) <= most:
         raise Breach(f"'plan' must have {least} to {most} steps, it has {len(steps)}")
@@ -111,7 +111,10 @@ def plan(answer: Json) -> list[str]:
 
 
 def checks(answer: Json, active: Collection[str], artifact: str, roots: Sequence[str] = ()) -> list[Json]:
-    """{"checks": [...]}, each for an active rule; unknown keys are dropped. `roots`: names of the commands' folder."""
+    """Return the checks in `{"checks": [...]}`, each for an active rule, without unknown keys.
+
+    `roots`: names of the folder that commands run in.
+    """
     named = artifact_path(artifact, roots)
     return [_check(raw, f"checks[{place}]", active, named) for place, raw in enumerate(_list(answer, "checks"))]
 
@@ -124,7 +127,7 @@ class ArtifactPath(NamedTuple):
 
 
 def artifact_path(path: str, roots: Sequence[str]) -> ArtifactPath:
-    """The pattern only matches the whole path: `PATH.bak` and `/elsewhere/PATH` are other files."""
+    """Return the path with a pattern that finds it in a command, but not `PATH.bak` or `/elsewhere/PATH`."""
     here = "|".join([*(f"{re.escape(root.rstrip('/'))}/" for root in roots), HERE])
     return ArtifactPath(path, re.compile(rf"(?<![\w./~$%@+-])(?:{here}){re.escape(path)}(?![\w./~$%@+*?{{\[-])"))
 
@@ -140,7 +143,7 @@ def _check(raw: Any, where: str, active: Collection[str], artifact: ArtifactPath
     key = "command" if kind == "executable" else "search"
     check: Json = {"rule_id": rule, "type": kind, key: _text(table, key, where)}
     if not isinstance(table.get("expected"), str):
-        raise Breach(f"{where}: 'expected' must be a text")
+        raise Breach(f"{where}: 'expected' must be a string")
     check["expected"] = table["expected"]
     if kind == "executable":
         _executable(check["command"], where, artifact)
@@ -153,15 +156,15 @@ def _check(raw: Any, where: str, active: Collection[str], artifact: ArtifactPath
 
 def _executable(command: str, where: str, artifact: ArtifactPath) -> None:
     if placeholder := PLACEHOLDER.search(command):
-        raise Breach(f"{where}: the command holds the placeholder {placeholder[0]}")
+        raise Breach(f"{where}: the command contains the placeholder {placeholder[0]}")
     if not artifact.pattern.search(command):
         raise Breach(f"{where}: the command must name the artifact by its path {artifact.path}")
     if "\0" in command:
-        raise Breach(f"{where}: the command holds a NUL character")
+        raise Breach(f"{where}: the command contains a NUL character")
 
 
 def verdicts(answer: Json, wanted: Collection[str]) -> dict[str, tuple[bool, str]]:
-    """{"rule_results": [...]}, each wanted rule once. Returns for each if it holds, and the details."""
+    """Return whether each wanted rule holds, with details, from `{"rule_results": [...]}`."""
     found: dict[str, tuple[bool, str]] = {}
     for place, raw in enumerate(_list(answer, "rule_results")):
         where = f"rule_results[{place}]"
@@ -172,7 +175,7 @@ def verdicts(answer: Json, wanted: Collection[str]) -> dict[str, tuple[bool, str
         if verdict not in VERDICTS:
             raise Breach(f"{where}: verdict must be one of {', '.join(VERDICTS)}, got {verdict!r}")
         if not isinstance(table.get("details"), str):
-            raise Breach(f"{where}: 'details' must be a text")
+            raise Breach(f"{where}: 'details' must be a string")
         found[rule] = (verdict == "pass", table["details"].strip())
     missing = [rule for rule in wanted if rule not in found]
     if missing:
@@ -181,7 +184,7 @@ def verdicts(answer: Json, wanted: Collection[str]) -> dict[str, tuple[bool, str
 
 
 def issues(answer: Json, failing: Collection[str]) -> list[Json]:
-    """Validate `{"issues": [...]}`: 1 to 5 entries, each for a rule that failed."""
+    """Return the issues in `{"issues": [...]}`, 1 to 5, each for a rule that failed; raise Breach if invalid."""
     found = _list(answer, "issues")
     least, most = ISSUES
     if not least <= len(found) <= most:
@@ -214,5 +217,5 @@ def _table(raw: Any, where: str) -> Json:
 def _text(table: Json, key: str, where: str) -> str:
     value = table.get(key)
     if not isinstance(value, str) or not value.strip():
-        raise Breach(f"{where}: {key!r} must be a text that is not empty")
+        raise Breach(f"{where}: {key!r} must be a non-empty string")
     return value

@@ -1,4 +1,4 @@
-"""The criteria of a new loop, from a rules file, a template or an agent's draft; and their confirmation by the user."""
+"""Gets the criteria of a new loop from a rules file, a template or an agent, and asks the user to confirm them."""
 
 import json
 import os
@@ -35,7 +35,7 @@ TEMPLATES = ("api", "code", "docs", "config")
 
 
 class Drafted(NamedTuple):
-    """Criteria, their origin, and an optional ideal result."""
+    """Criteria for a new loop, with their origin and an optional ideal result."""
 
     criteria: Criteria
     origin: str
@@ -52,13 +52,13 @@ def from_file(workspace: str, path: str) -> Drafted:
 
 
 def parsed(text: str, where: str, toml: bool) -> Drafted:
-    """Parse criteria; UsageProblem lists all faults."""
+    """Parse criteria; raise one UsageProblem that lists all faults."""
     try:
         data = _toml(text) if toml else loads(text.removeprefix("\ufeff"), _DECODER.decode)
     except ValueError as problem:
-        raise UsageProblem(f"{where}: it is not {'TOML' if toml else 'JSON'} ({problem})") from None
+        raise UsageProblem(f"{where}: invalid {'TOML' if toml else 'JSON'} ({problem})") from None
     if not toml and has_lone_surrogate(data):
-        raise UsageProblem(f"{where}: a text has half of a surrogate pair (one \\ud… of two)")
+        raise UsageProblem(f"{where}: a string has an unpaired surrogate (\\ud…)")
     return accepted(data, where)
 
 
@@ -68,7 +68,7 @@ def accepted(data: Any, where: str) -> Drafted:
         raise UsageProblem("\n".join(f"{where}: {fault}" for fault in draft.faults))
     ideal = data.get("ideal_result", "") if isinstance(data, dict) else ""
     if not isinstance(ideal, str):
-        raise UsageProblem(f"{where}: ideal_result must be a text, got {ideal!r}")
+        raise UsageProblem(f"{where}: ideal_result must be a string, got {ideal!r}")
     if draft.unknown:
         words = ", ".join(draft.unknown)
         say(f"WARNING: {where}: unknown keys of rules are ignored: {words}", to_stderr=True)
@@ -88,7 +88,7 @@ def from_template(name: str) -> Drafted:
 
 
 def detected(task: str) -> str:
-    """The template whose keywords the task uses most; "" for none or a tie."""
+    """Return the template whose keywords occur most often in the task; "" for none or a tie."""
     words = re.findall(r"[a-z]+", task.lower())
     found = {name: sum(words.count(word) for word in template(name)["keywords"]) for name in TEMPLATES}
     most = max(found.values())
@@ -97,14 +97,14 @@ def detected(task: str) -> str:
 
 
 def chosen(task: str) -> Drafted:
-    """The template that fits the task's words; if none does, ask the user at the terminal."""
+    """Return the criteria of the template that fits the task; if none fits, ask the user at the terminal."""
     name = detected(task)
     if name:
         return from_template(name)
     if not questions.at_terminal():
         raise UsageProblem(
             "rooda can't tell from the task what kind of artifact this is; nothing was started.",
-            f"Say so with --template {'|'.join(TEMPLATES)}, or give rules of your own with --rules FILE.",
+            f"Choose one with --template {'|'.join(TEMPLATES)}, or use your own rules with --rules FILE.",
         )
     rows = "\n".join(f"  {each:<8} {template(each)['summary']}" for each in TEMPLATES)
     while (answer := questions.typed_answer(f"What kind of artifact is this?\n{rows}\nTemplate: ")) is not None:
@@ -114,7 +114,7 @@ def chosen(task: str) -> Drafted:
 
 
 def from_agent(answer: str) -> Drafted:
-    """Parse an agent's draft. The user still has to confirm it."""
+    """Parse the criteria that an agent drafted; raise RoodaError if they can't be used."""
     from rooda.loops.reflex.contract import Breach, one_object
 
     try:
@@ -127,7 +127,7 @@ def from_agent(answer: str) -> Drafted:
 
 
 def draft(task: str, here: Where, made: Prepared) -> Drafted:
-    """Ask the agent to propose rules for a task (`--draft`)."""
+    """Ask the agent to propose criteria for a task (`--draft`)."""
     setup, agent = made.setup, made.agent
     text = substitute(files.text(shipped("prompts", "reflex/draft.md")), {"task": task}, "builtin:reflex/draft.md")
     with Signals() as signals:
@@ -148,11 +148,11 @@ def draft(task: str, here: Where, made: Prepared) -> Drafted:
 
 
 # The user confirms the criteria and the number of iterations before the first iteration.
-LONGEST = 100  # digits of a typed limit
+LONGEST = 100  # most digits accepted in a limit
 YES, EDIT = ("y", "yes"), ("e", "edit")
 
 
-Editor = Callable[[str], str | None]  # opens a text in the user's editor; None if it was not saved
+Editor = Callable[[str], str | None]  # opens text in the user's editor; returns it, or None if it was not saved
 
 
 class Proposal(NamedTuple):
@@ -174,7 +174,7 @@ class Given(NamedTuple):
 
 
 def confirmed(proposal: Proposal, given: Given, to_stderr: bool, edit: Editor) -> Proposal:
-    """Ask the user to confirm criteria and limit; Undecided unless both answers are yes."""
+    """Return the proposal once the user has confirmed criteria and limit; raise Undecided if the user does not."""
     while True:
         show(proposal, to_stderr)
         if not given.criteria:
@@ -191,14 +191,14 @@ def confirmed(proposal: Proposal, given: Given, to_stderr: bool, edit: Editor) -
 
 
 def _iterations(proposal: Proposal, given: Given, to_stderr: bool) -> int:
-    """The limit that the user confirms or types."""
+    """Return the limit that the user confirms or enters."""
     number = proposal.max_iterations
     if given.max_iterations is not None:
         if given.max_iterations == number:
             return number
         raise Undecided(
-            f"--confirm-max-iterations {given.max_iterations} does not confirm the number in force, {number}.",
-            f"Nothing was started. Set the number with --max-iterations {given.max_iterations}.",
+            f"--confirm-max-iterations {given.max_iterations} does not match the limit of {number} iterations.",
+            f"Nothing was started. Set the limit with --max-iterations {given.max_iterations}.",
         )
     answer = _asked(f"Maximum iterations: {number}. Use this limit? [y/N, or another number] ", to_stderr)
     if answer in YES:
@@ -246,7 +246,7 @@ def show(proposal: Proposal, to_stderr: bool) -> None:
 
 
 def edited(proposal: Proposal, edit: Editor) -> Proposal:
-    """Let the user edit the criteria."""
+    """Let the user edit the criteria; return the proposal with the saved criteria."""
     import os
 
     import tomli_w
@@ -260,7 +260,7 @@ def edited(proposal: Proposal, edit: Editor) -> Proposal:
         "thresholds": dict(criteria.thresholds),
         "rules": [rule._asdict() for rule in criteria.rules],
     }
-    head = "# The success criteria of this loop. Save and leave the editor; you will be asked again.\n"
+    head = "# The success criteria of this loop. Save and close the editor; you will be asked again.\n"
     text = edit(head + tomli_w.dumps(draft))
     while text is not None:
         try:

@@ -1,4 +1,4 @@
-"""The effects of one reflex loop: agents, checks, the artifact's file, the user's permission to run commands."""
+"""Implements the effects of a reflex loop: calls agents, runs checks, guards the artifact, asks for permission."""
 
 import os
 import re
@@ -35,7 +35,7 @@ from rooda.views.say import say
 RUN, ASK, SKIP = "run", "ask", "skip"  # what to do with commands that an agent wrote as checks
 CAP = 1_048_576  # bytes kept of a check's output
 EXCERPT = 300  # characters of a check's output in its result
-PART = 12  # bytes of the artifact that no check prints by chance
+PART = 12  # a check's output that matches this many bytes of the artifact quotes it
 _BEFORE = re.compile(rb"(?:[^\s:]*:)?(?:\d+[:-])*[ \t<>+|-]*")  # what grep and diff print before a line
 
 WORDS = {
@@ -95,9 +95,9 @@ class Effects(World):
         return self._store.save(state)
 
     def recent_history(self, state: State) -> list[str]:
-        """The history's last three lines, without breaches of PLAN itself: a retry gets the same prompt."""
+        """Return the history's last three lines, without PLAN's own breaches, so that a retry gets the same prompt."""
         found = [event for event in self._store.history() if not history.is_breach_of(event, state, "PLAN")]
-        # The first event holds the rules of both phases, and a plan must only know the active ones.
+        # The first event has the rules of both phases, but a plan must see only the active ones.
         cut = [{**event, "payload": {}} if event["event"] == "run_started" else event for event in found[-3:]]
         return [reflex_files.line_of(event) for event in cut]
 
@@ -109,7 +109,7 @@ class Effects(World):
         self._store.stage(text)
 
     def hash_artifact(self, text: str) -> str:
-        """Hash an artifact that is judged; keep a copy in the run's folder for `show` and `diff`."""
+        """Return the hash of an artifact to judge; keep a copy in the run's folder for `show` and `diff`."""
         data = files.to_bytes(text)
         digest = files.sha256(data)
         self._session.folder.write(f"artifact-{digest[:16]}.md", data)
@@ -214,7 +214,7 @@ class Effects(World):
 
 
 def show_artifact(prepared: Prepared, place: Place, shows: bool) -> None:
-    """Print the whole artifact. With --json nothing is printed: the events name its path."""
+    """Print the whole artifact, except with --json: the events name its path."""
     data = reflex_files.artifact_if_readable(place)
     if shows and data is not None:
         prepared.screen.line(Line("info", "Artifact in full:"))
@@ -222,7 +222,7 @@ def show_artifact(prepared: Prepared, place: Place, shows: bool) -> None:
 
 
 def _answer(reply: Reply, exact: bool) -> Answer:
-    """`exact`: the answer is an artifact, which is kept byte by byte."""
+    """Return the answer in a reply. `exact`: the answer is an artifact, which is kept byte for byte."""
     if reply is NOT_ASKED:
         return Answer(unasked=True)
     if reply.ok:
@@ -236,7 +236,7 @@ def _answer(reply: Reply, exact: bool) -> Answer:
 
 
 def exec_checks(look: Lookup) -> str:
-    """The setting exec_checks: run, ask or skip. Its default asks at a terminal and skips elsewhere."""
+    """Return the setting exec_checks: run, ask or skip. Without a terminal, ask becomes skip. Default: ask."""
     setting = look.find("exec_checks")
     if setting is None:
         return ASK if questions.at_terminal() else SKIP
@@ -251,7 +251,7 @@ class Permission:
         self._allowed: set[str] = set()
 
     def decide(self, commands: Sequence[str]) -> str:
-        """Return run or skip."""
+        """Return run or skip for these commands; ask the user if needed."""
         if not self.asks(commands):
             return RUN if self._way == ASK else self._way
         if not self._confirmed(commands):
@@ -260,12 +260,12 @@ class Permission:
         return RUN
 
     def asks(self, commands: Sequence[str]) -> bool:
-        """True if the user will be asked."""
+        """True if the user must be asked about these commands."""
         return self._way == ASK and not set(commands) <= self._allowed
 
     def _confirmed(self, commands: Sequence[str]) -> bool:
         rows = "\n".join(f"  $ {escape_line(line)}" for command in commands for line in command.split("\n"))
-        say(f"The agent wrote these commands as checks; they run as you:\n{rows}", to_stderr=True)
+        say(f"The agent wrote these commands as checks; they run with your permissions:\n{rows}", to_stderr=True)
         answer = questions.typed_answer("Run them? [y/N] ", self._signals)
         return answer is not None and answer.strip().lower() in ("y", "yes")
 
@@ -274,7 +274,7 @@ class Permission:
 
 
 class ArtifactGuard:
-    """Remembers the artifact's bytes and restores them."""
+    """Keeps a copy of the artifact, and restores it if it was changed."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -287,7 +287,7 @@ class ArtifactGuard:
             return False
 
     def restore(self) -> bool:
-        """Return True if the artifact had been changed."""
+        """Restore the artifact; return True if it had been changed."""
         if self.is_intact():
             return False
         files.move_folder_aside(self.path)
@@ -300,7 +300,10 @@ class ArtifactGuard:
 
 
 def run_guarded(commands: Sequence[Command], path: str, run: Runner, parallel: bool) -> list[CheckResult]:
-    """Run checks; exit code 0 holds. If the artifact changed, repeat each command alone to find which one did it."""
+    """Run the commands of checks; a rule holds if its command exits with 0.
+
+    If the artifact changed, repeat each command alone to find the one that changed it.
+    """
     guard = ArtifactGuard(path)
     ran = run(commands, parallel)
     changes = [False] * len(ran)
@@ -328,7 +331,7 @@ def _check_result(command: Command, ran: CommandResult, changed: bool, artifact:
 
 
 def _excerpt(path: str, artifact: bytes) -> str:
-    """The end of a check's output on one line, without quotes from the artifact."""
+    """Return the end of a check's output as one line, without quotes from the artifact."""
     try:
         lines = files.tail(path, 4096).splitlines()
     except OSError:
@@ -341,7 +344,7 @@ def _excerpt(path: str, artifact: bytes) -> str:
 
 
 def _without_quotes(line: bytes, artifact: bytes, known: set[bytes], long: Sequence[bytes]) -> bytes:
-    """An output line without the artifact's lines; empty if it only shows a line of the artifact or a part of one."""
+    """Return an output line without the artifact's lines; empty if it only quotes one of them, or a part of one."""
     shown = line[_BEFORE.match(line).end() :]  # type: ignore[union-attr]  # the pattern also matches nothing
     if any(each in known or (len(each) >= PART and each in artifact) for each in (line, shown)):
         return b""

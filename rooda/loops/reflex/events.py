@@ -1,4 +1,4 @@
-"""The events of a reflex loop."""
+"""The event types of a reflex loop."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ReflexPhase(Event, name="reflex.phase"):
 
 
 class ReflexBreach(Event, name="reflex.breach"):
-    """An answer broke its contract."""
+    """An agent's answer violated its phase's contract."""
 
     step: str  # the phase
     attempt: int  # 1 or 2

@@ -1,4 +1,4 @@
-"""The folder of reflex loops: a pointer to the active loop, and three files for each loop."""
+"""Reads and writes the folder of reflex loops: the pointer to the active loop, and the files of each loop."""
 
 import json
 import os
@@ -60,7 +60,7 @@ class Place(NamedTuple):
 
     @property
     def seal(self) -> Seal:
-        """The seal of the words that run or reach an agent. Everything else in the state can't do harm."""
+        """The seal over saved commands and prompts. Everything else in the state is harmless."""
         return Seal(self.workspace, f"reflex-{self.alias}")
 
 
@@ -78,19 +78,19 @@ def pointer(workspace: str) -> str:
 
 
 def aliases(workspace: str) -> list[str]:
-    """Names of all loops in this workspace."""
+    """Return the names of all loops in this workspace."""
     return [place.alias for place in places(workspace) if is_begun(place)]
 
 
 def places(workspace: str) -> list[Place]:
-    """All folders whose names are valid for a loop."""
+    """Return the places of all folders whose names are valid for a loop."""
     entries = files.list_folder(os.path.join(workspace, HOME))
     places = [Place(workspace, entry) for entry in sorted(entries) if is_alias(entry)]
     return [place for place in places if os.path.isdir(place.folder)]
 
 
 def is_begun(place: Place) -> bool:
-    """True if the loop has written a file. A start can be killed before that."""
+    """True if the loop has written a file; a start may have been killed before that."""
     return any(os.path.isfile(path) and os.path.getsize(path) for path in (place.run, place.history, place.artifact))
 
 
@@ -106,13 +106,13 @@ def load(place: Place) -> Found:
 
 
 def words_of(state: State) -> bytes:
-    """What the seal covers: the same until the checks change. The limit is not in it: users edit it."""
+    """Return the bytes that the seal covers: task, rules and checks, but not the limit, since users edit it."""
     words = (state.run_id, state.task, state.criteria, state.prepared_checks)
     return json.dumps(words, sort_keys=True).encode()
 
 
 def doubt(place: Place) -> Doubt | None:
-    """The words of a running loop, if this user has not sealed them."""
+    """Return the saved commands and prompts of a running loop if this user has not sealed them; else None."""
     state, seal = load(place).state, place.seal
     if state is None or state.status != RUNNING:
         return None
@@ -127,7 +127,7 @@ def doubt(place: Place) -> Doubt | None:
 
 
 def read_state(place: Place) -> State | None:
-    """The state in `run.json`; None if the file is missing or invalid."""
+    """Return the state in `run.json`; None if the file is missing or invalid."""
     try:
         return decoded(base_json.parse_object(files.read_ours(place.run)))
     except (OSError, base_json.Mismatch):
@@ -135,7 +135,7 @@ def read_state(place: Place) -> State | None:
 
 
 def read_lines(place: Place) -> list[bytes] | None:
-    """Lines of the history; None if there is no file."""
+    """Return the lines of the history; None if the file can't be read."""
     try:
         return files.read_ours(place.history).splitlines()
     except OSError:
@@ -147,7 +147,7 @@ def parsed(lines: Iterable[bytes]) -> list[Json]:
 
 
 def _event(line: bytes) -> Json | None:
-    """The event of a line; None for a torn or invalid one."""
+    """Parse a line of the history; None if it is torn or invalid."""
     try:
         event = loads(line)
     except ValueError:
@@ -156,7 +156,7 @@ def _event(line: bytes) -> Json | None:
 
 
 def active(workspace: str) -> str | None:
-    """The alias of the active loop: the one in the pointer, or the only loop marked as running."""
+    """Return the alias of the active loop: the one in the pointer, or the only loop marked as running."""
     named = _pointed_at(workspace)
     if named and _is_running(Place(workspace, named)):
         return named
@@ -165,7 +165,7 @@ def active(workspace: str) -> str | None:
 
 
 def running(workspace: str) -> list[str]:
-    """All loops marked as running, whether or not a process works on them."""
+    """Return the aliases of all loops marked as running, whether or not a process works on them."""
     return [alias for alias in aliases(workspace) if _is_running(Place(workspace, alias))]
 
 
@@ -183,7 +183,7 @@ def _is_running(place: Place) -> bool:
 
 
 def artifact_if_readable(place: Place) -> bytes | None:
-    """The artifact, for display; None if it can't be read."""
+    """Return the artifact for display; None if it can't be read."""
     try:
         return read_artifact(place)
     except OSError:
@@ -191,18 +191,18 @@ def artifact_if_readable(place: Place) -> bytes | None:
 
 
 def read_artifact(place: Place) -> bytes | None:
-    """The artifact; None if there is none. Raises OSError if it can't be read."""
+    """Return the artifact; None if there is none. Raises OSError if it can't be read."""
     return files.read_ours_if_exists(place.artifact)
 
 
 def facts(before: bytes | None, after: bytes | None, judged: bool) -> reflex_history.Artifact:
-    """Facts for the history: the hashes of a new artifact, or the section hashes of a judged one."""
+    """Return what the history records: the hashes of a new artifact, or the section hashes of a judged one."""
     one, other = ("" if data is None or judged else files.sha256(data) for data in (before, after))
     return reflex_history.Artifact(one, other, hashes(files.to_text(after or b""), files.sha256) if judged else {})
 
 
 class WriteLock:
-    """Lock for writing the loops of this workspace. Other writers are a running loop, `stop` and a start."""
+    """Lock for writing the loops of a workspace. Writers are a running loop, `stop` and a start."""
 
     def __init__(self, workspace: str) -> None:
         self._home = os.path.join(workspace, ".rooda")
@@ -214,7 +214,7 @@ class WriteLock:
             while self._held < 0 and clock.monotonic() < deadline:
                 self._held = lock.acquire_briefly(os.path.join(self._home, "locks", "reflex.lock"))
         except OSError:
-            return  # no place for a lock: renaming whole files is enough
+            return  # the lock can't be created; files are replaced atomically anyway
 
     def __exit__(self, *_: Any) -> None:
         if self._held >= 0:
@@ -243,12 +243,12 @@ def point_at(place: Place, state: State) -> None:
 
 
 def line_of(event: Json) -> str:
-    """An event as a line of the history."""
+    """Format an event as a line of the history."""
     return json.dumps(event, ensure_ascii=False, separators=(",", ":"))
 
 
 def append(place: Place, run_id: str, events: list[reflex_history.Event], when: str) -> None:
-    """Append whole lines in one write and sync them; end a line that a crash left torn."""
+    """Append events to the history in one synced write; first end a line that a crash left torn."""
     if not events:
         return
     lines = (line_of({"ts": when, "run_id": run_id, **event._asdict()}) for event in events)
@@ -266,7 +266,7 @@ START_NEW = "Start a new loop with: rooda reflex new TASK"
 
 
 def named(workspace: str, alias: str) -> Place:
-    """The loop of this name. UsageProblem if there is none; the name becomes part of a path, so it is checked first."""
+    """Return the loop with this name; raise UsageProblem if it is unknown or, as part of a path, invalid."""
     if not is_alias(alias):
         raise UsageProblem(f"{alias!r} is not the name of a loop.", "See the names with: rooda reflex list")
     if alias not in aliases(workspace):
@@ -275,7 +275,7 @@ def named(workspace: str, alias: str) -> Place:
 
 
 def find(workspace: str, alias: str | None) -> Place | None:
-    """The named loop, or the active one."""
+    """Return the named loop; without a name, the active one, None if there is none."""
     if alias is not None:
         return named(workspace, alias)
     found = active(workspace)
@@ -286,19 +286,19 @@ def none_active(workspace: str) -> Undecided:
     marked = running(workspace)
     if marked:
         rows = "\n".join(f"  rooda reflex resume {alias}" for alias in marked)
-        return Undecided("No active loop is named, and several are marked running; name one.", rows)
-    over = "Those that are over: rooda reflex list. " if aliases(workspace) else ""
+        return Undecided("Several loops are marked as running; give the name of one.", rows)
+    over = "See the ended ones: rooda reflex list. " if aliases(workspace) else ""
     return Undecided("There is no active loop here.", f"{over}Start one with: rooda reflex new TASK")
 
 
 def no_history_error(place: Place, found: Found) -> RoodaError:
-    """The error for a loop without a history. A running one must be stopped before a new loop starts."""
+    """Return the error for a loop without a history. A running one must be stopped before a new loop starts."""
     stop = "End this one first: rooda reflex stop\n" if found.state and found.state.status == RUNNING else ""
     return RoodaError(f"{place.history} is missing: the loop '{place.alias}' can't be resumed.", f"{stop}{START_NEW}")
 
 
 def newest(workspace: str) -> Place | None:
-    """The active loop, or the one that was updated last."""
+    """Return the active loop, else the one that was updated last; None if there is none."""
     if place := find(workspace, None):
         return place
     states = [(_touched(Place(workspace, alias)), alias) for alias in aliases(workspace)]

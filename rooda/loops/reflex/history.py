@@ -1,4 +1,4 @@
-"""`history.jsonl`: the events of a transition between two states, and the state that a list of events results in.
+"""The events in `history.jsonl`: creates those of a transition between two states, and rebuilds a state from them.
 
 An event's payload holds everything that it changed, except the artifact's text, so the state can be rebuilt.
 """
@@ -33,9 +33,9 @@ EVALUATION = ("score", "passed", "failed", "warnings", "rule_results", "artifact
 
 
 class Artifact(NamedTuple):
-    """Hashes of an artifact, as the history records them."""
+    """Hashes of an artifact that the history records."""
 
-    before: str  # hash of the replaced artifact, "" for none
+    before: str  # hash of the artifact that it replaced, "" for none
     after: str  # hash of the current artifact
     sections: Mapping[str, str]
 
@@ -52,7 +52,7 @@ class Event(NamedTuple):
 
 
 def events(before: State | None, after: State, artifact: Artifact, by_user: bool = False) -> list[Event]:
-    """The events between two consecutive states. `by_user`: the user stopped the loop."""
+    """Return the events of a transition between two states. `by_user`: the user stopped the loop."""
     if before is None:
         return [Event(after.iteration, after.phase, PLAN, "run_started", "ok", encoded(after))]
     by_user = by_user or _by_user(before, after)
@@ -70,13 +70,13 @@ def events(before: State | None, after: State, artifact: Artifact, by_user: bool
 
 
 def _by_user(before: State, after: State) -> bool:
-    """True for a stop that no evaluation can have decided."""
+    """True if the loop was stopped for a reason that an evaluation can't have decided."""
     judged = before.current_step == EVALUATE and STATUS_OF.get(after.stop["reason"]) == STOPPED
     return after.status == STOPPED and not (judged and after.stop["reason"] in JUDGED)
 
 
 def _made(before: State, after: State, artifact: Artifact) -> list[Event]:
-    """Events of finished phases other than EVALUATE."""
+    """Return the events of finished phases other than EVALUATE."""
     now, left, came = (before.iteration, before.phase), before.current_step, after.current_step
     found = []
     if left == PLAN and came == PRODUCE_PREPARE:
@@ -101,7 +101,7 @@ def _only_checks(before: State, after: State) -> bool:
 
 
 def _judged(before: State, after: State, artifact: Artifact) -> list[Event]:
-    """Events of an evaluation, and of the switch to phase B."""
+    """Return the events of an evaluation, and of the switch to phase B."""
     stopped_by_it = after.status not in (RUNNING, FAILED) and after.stop["reason"] in JUDGED
     if before.current_step != EVALUATE or not (stopped_by_it or after.current_step in (CRITIQUE, PREPARE)):
         return []
@@ -120,7 +120,7 @@ def breach(state: State, phase: str, attempt: int, error: str, excerpt: str) -> 
 
 
 def count_breaches(history: Iterable[Json], state: State, phase: str) -> int:
-    """Number of times that this phase broke its contract in this iteration and level, since it last succeeded."""
+    """Return how often this phase broke its contract in this iteration and level since it last succeeded."""
     count = 0
     for event in history:
         count = 0 if _is_done(event, phase) else count + is_breach_of(event, state, phase)
@@ -137,7 +137,7 @@ def is_breach_of(event: Json, state: State, phase: str) -> bool:
 
 
 def fold(history: Iterable[Json]) -> State | None:
-    """The state that these events result in; None if the first event is missing."""
+    """Rebuild the state from all events; None if the first one is missing."""
     state: State | None = None
     for event in history:
         try:
@@ -214,7 +214,7 @@ _FOLDS = {
 
 
 def missing(history: Iterable[Json], state: State, artifact: Artifact) -> list[Event]:
-    """Events of the last transition that a crash prevented after `run.json` was written."""
+    """Return the events of the last transition that are missing because of a crash after `run.json` was written."""
     known = list(history)
     now = fold(known)
     if now is None or (now.run_id, now.status) != (state.run_id, RUNNING) or _same_place(now, state):
@@ -242,7 +242,7 @@ def _from(before: State, found: list[Event]) -> list[Event]:
 
 
 def _same_place(one: State, other: State) -> bool:
-    """True if both are at the same point of the loop."""
+    """True if both states are at the same point of the loop."""
     return _place(one) == _place(other)
 
 

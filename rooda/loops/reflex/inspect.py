@@ -1,4 +1,4 @@
-"""A loop's history and its earlier artifacts. The history has their hashes; run folders may still have their texts."""
+"""Shows a loop's history and earlier artifacts. The history has their hashes; run folders may still have copies."""
 
 import os
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from rooda.run.folder import RUNS
 
 
 class Version(NamedTuple):
-    """The artifact that an iteration evaluated."""
+    """Hashes of the artifact that an iteration evaluated."""
 
     iteration: int
     digest: str
@@ -29,7 +29,7 @@ def event_line(event: Json) -> str:
 
 
 def versions(place: Place) -> list[Version]:
-    """One version per evaluated iteration, oldest first."""
+    """Return one version per evaluated iteration, oldest first."""
     found: dict[int, Version] = {}
     for event in reflex_files.load(place).history:
         payload = event.get("payload", {})
@@ -49,7 +49,7 @@ def version(place: Place, iteration: int) -> Version:
 
 
 def text_of(place: Place, digest: str) -> str | None:
-    """The text with this hash, from the current artifact or a copy in a run's folder; None if it is gone."""
+    """Return the artifact with this hash, from the current file or a run folder's copy; None if it no longer exists."""
     now = reflex_files.artifact_if_readable(place)
     if now is not None and base_files.sha256(now) == digest:
         return base_files.to_text(now)
@@ -66,7 +66,7 @@ def text_of(place: Place, digest: str) -> str | None:
 
 
 def artifact_text(place: Place, iteration: int | None) -> str:
-    """The current artifact, or the one that an iteration evaluated; RoodaError if it isn't on this machine."""
+    """Return the current artifact, or the one that an iteration evaluated; raise RoodaError if it no longer exists."""
     if iteration is None:
         data = reflex_files.artifact_if_readable(place)
         if data is None:
@@ -83,7 +83,7 @@ def artifact_text(place: Place, iteration: int | None) -> str:
 
 
 def diff(place: Place, start: int | None, end: int | None) -> list[str]:
-    """Compare two evaluated iterations; without numbers, the latest two."""
+    """Return the differences between two evaluated iterations; without numbers, between the latest two."""
     known = versions(place)
     if len(known) < 2 and None in (start, end):
         return [f"'{place.alias}' has {len(known)} evaluated iterations; there is nothing to compare."]
@@ -129,6 +129,6 @@ def _lines(before: str, after: str, old: Version, new: Version) -> list[str]:
 
 
 def _sections(old: Version, new: Version) -> list[str]:
-    """Compare by the section hashes in the history, because a text is gone."""
+    """List the changed sections by their hashes in the history. Used if an artifact's text no longer exists."""
     head = f"Sections changed from iteration {old.iteration} to {new.iteration} (their texts no longer exist):"
     return [head, *(f"  {name}" for name in changed(old.sections, new.sections) or ["none"])]

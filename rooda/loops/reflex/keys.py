@@ -1,4 +1,4 @@
-"""The settings that only reflex loops have, and shared ones with another default."""
+"""The settings that only reflex loops have, and shared settings with a different default."""
 
 from rooda.settings.schema import LOOP
 from rooda.settings.types import FLAG, RESTRAINS, RUNS, SECONDS, WORDS, Key, Option, whole, word

@@ -1,4 +1,4 @@
-"""The contract of reflex loops (loops/registry.py)."""
+"""Implements the interface of a loop kind (Kind in loops/registry.py) for reflex loops."""
 
 from typing import TYPE_CHECKING
 
@@ -27,13 +27,13 @@ def locks(workspace: str) -> dict[str, str]:
 
 
 def _recorded(workspace: str) -> list[str]:
-    """Loops that run or were killed here, whose files an agent may have deleted."""
+    """Return loops that are running or were killed here, even if an agent has deleted their files."""
     left = (name.removeprefix(_LOCKS) for name in lock.recorded(workspace) if name.startswith(_LOCKS))
     return [alias for name in left if is_alias(alias := name.removesuffix(".lock"))]
 
 
 def _cleaned_away(workspace: str) -> list[str]:
-    """Loops that run although an agent has deleted their files."""
+    """Return loops that are running, even if an agent has deleted their files."""
     return [alias for alias in _recorded(workspace) if lock.is_held(Place(workspace, alias).lock)]
 
 
@@ -46,7 +46,7 @@ def resumable(workspace: str) -> list[str]:
 
 
 def facts(workspace: str, name: str | None) -> list[Json]:
-    """Facts of NAME; without a name, of all loops that run or can be resumed."""
+    """Return the details of NAME; without a name, of all loops that run or can be resumed."""
     known = locks(workspace) if name else sorted({*files.running(workspace), *_cleaned_away(workspace)})
     return [status.facts_of(Place(workspace, alias)) for alias in known if name in (None, alias)]
 
@@ -101,7 +101,7 @@ def close(workspace: str, name: str, reason: str) -> bool:
 
 
 def work_paths(workspace: str, name: str) -> list[str]:
-    """The loop's folder, and the pointer file unless it names another loop."""
+    """Return the path of the loop's folder, and of the pointer file unless it names another loop."""
     pointer = [f"{files.HOME}/current.json"] if files.active(workspace) in (None, name) else []
     return [f"{files.HOME}/{name}", *pointer]
 
@@ -112,7 +112,7 @@ def setup(settings: "Settings", name: str) -> "Setup":
     return of_kind(settings, "reflex", {})[0]
 
 
-if TYPE_CHECKING:  # mypy checks that this module keeps the contract
+if TYPE_CHECKING:  # mypy checks that this module implements the interface
     from rooda.loops import registry
     from rooda.loops.reflex import kind  # noqa: PLW0406 - itself, as mypy sees it
 

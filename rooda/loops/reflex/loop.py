@@ -21,7 +21,7 @@ ROUND: tuple[tuple[str, tuple[str, ...], Callable[[State, LoopOptions, World], S
 
 
 def reflex(run: Run, start: State, options: LoopOptions, world: World) -> State:
-    """Run rounds until the loop ends. A round is an iteration, or its second evaluation after the switch to phase B."""
+    """Run rounds until the loop ends. A round is an iteration, or a second evaluation after the switch to phase B."""
     state: State = run.carry(start)
     while state.status == RUNNING:
         for name, steps, phase in ROUND:
@@ -35,7 +35,7 @@ def reflex(run: Run, start: State, options: LoopOptions, world: World) -> State:
 
 
 def report(name: str, before: State, after: State, options: LoopOptions, world: World) -> None:
-    """Show the compact block: after CRITIQUE if there is one, else after EVALUATE."""
+    """Report an evaluation: after CRITIQUE if there is one, else after EVALUATE."""
     judged = name == "EVALUATE" and after.evaluation is not before.evaluation and after.current_step != CRITIQUE
     if after.elsewhere or not (judged or name == "CRITIQUE"):
         return

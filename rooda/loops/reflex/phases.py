@@ -35,7 +35,7 @@ def plan(state: State, options: LoopOptions, world: World) -> State:
 
 
 def produce_and_prepare(state: State, options: LoopOptions, world: World) -> State:
-    """Run PRODUCE and PREPARE; after the switch to phase B, or an interruption, only what is missing."""
+    """Run PRODUCE and PREPARE; after an interruption or the switch to phase B, only the missing one."""
     requests = []
     if state.current_step == PRODUCE_PREPARE:
         requests.append(_produce(state, world))
@@ -113,13 +113,13 @@ def refine(state: State, options: LoopOptions, world: World) -> State:
     return ask_agents(state, world, (PhaseRequest("REFINE", prompt, contract.markdown, apply),))
 
 
-# Asking agents: an answer that breaks its contract is asked for once more.
+# Asking agents: if an answer breaks its contract, the agent is asked once more.
 
 
 def ask_agents(
     state: State, world: World, requests: Sequence[PhaseRequest], concurrent: Concurrent | None = None
 ) -> State:
-    """Apply the answers of all requests, or end the loop with phase_error. Only broken answers are asked for again."""
+    """Ask agents and apply their answers. If one breaks its contract, ask again once, then end the loop."""
     over = [request.phase for request in requests if world.count_breaches(state, request.phase) >= TRIES]
     if over:  # rooda was killed between the last try and the end of the loop
         return ended(state, "phase_error", f"{', '.join(over)}: the contract was broken {TRIES} times")
@@ -158,7 +158,7 @@ def _parsed(request: PhaseRequest, answer: Answer) -> Any:
 
 
 def _with_breaches(state: State, world: World, broken: Sequence[tuple[PhaseRequest, Breach, str]]) -> State:
-    """Record the breaches; a phase's second one ends the loop."""
+    """Record breaches of contract; the second one of a phase ends the loop."""
     over = []
     for request, problem, text in broken if state.status == RUNNING else ():
         phase, error = request.phase, world.redacted(str(problem))
@@ -175,14 +175,14 @@ def _with_breaches(state: State, world: World, broken: Sequence[tuple[PhaseReque
 
 
 def active_checks(state: State) -> list[Json]:
-    """The prepared checks of the active rules."""
+    """Return the prepared checks of the active rules."""
     checks: list[Json] = state.prepared_checks["checks"] if state.prepared_checks else []
     active = [rule["id"] for rule in state.active]
     return [check for check in checks if check["rule_id"] in active]
 
 
 def with_evaluation(state: State, findings: Mapping[str, Finding], digest: str) -> State:
-    """The state after an evaluation: ended, in phase B, or at CRITIQUE."""
+    """Return the state after an evaluation: ended, in phase B, or at CRITIQUE."""
     rules = state.active
     found = scoring.evaluation(rules, findings, state.threshold)
     before = scoring.exact_score(state.rules, state.evaluation)
@@ -196,7 +196,7 @@ def with_evaluation(state: State, findings: Mapping[str, Finding], digest: str) 
 
 
 def _rules_without_checks(state: State, checks: list[Json], runs: bool) -> list[Json]:
-    """The active rules that an agent must judge: without a check, or with one whose command isn't run."""
+    """Return the active rules that an agent must judge: they have no check, or one whose command isn't run."""
     checked = {check["rule_id"] for check in checks}
     not_run = set() if runs else {check["rule_id"] for check in checks if check["type"] == "executable"}
     return [rule for rule in state.active if rule["id"] not in checked or rule["id"] in not_run]
@@ -214,12 +214,12 @@ def _judge(
 
 
 def _combined(checked: Finding | None, judged: Finding) -> Finding:
-    """A rule with checks and a judgement holds if both say so."""
+    """Combine the results of a rule's checks and of an agent's judgement: the rule holds if both pass."""
     return checked if checked and not checked.holds else judged
 
 
 def _findings(checks: list[Json], results: Sequence[CheckResult], text: str, world: World) -> dict[str, Finding]:
-    """One finding per checked rule: the first failed one, else the first."""
+    """Return one finding per checked rule: the first failed one, else the first."""
     commands = [check for check in checks if check["type"] == "executable"]
     all_ = [_finding(check, each.holds, each.details) for check, each in zip(commands, results, strict=False)]
     all_ += [_searched(check, text, world) for check in checks if check["type"] == "content"]
@@ -234,7 +234,7 @@ def _finding(check: Json, holds: bool, facts: str) -> Finding:
 
 
 def _searched(check: Json, text: str, world: World) -> Finding:
-    """Search the artifact literally, then as a regular expression."""
+    """Search the artifact for a check's pattern, literally and then as a regular expression."""
     pattern, absent = check["search"], check.get("absent", False)
     result = "found" if pattern in text else world.search(pattern, text)
     holds = result == ("missing" if absent else "found")

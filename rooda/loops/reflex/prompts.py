@@ -1,4 +1,4 @@
-"""The values for each phase's prompt, as its contract defines them, and the compact block after an evaluation."""
+"""Builds the values that each phase's contract defines for its prompt, and the report of an evaluation."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -56,7 +56,7 @@ def _steps(state: State) -> str:
 
 
 def _failures(state: State) -> str:
-    """Failed and warning rules of the latest evaluation, "" if there are none."""
+    """Return the failed and warning rules of the latest evaluation as JSON; "" if there are none."""
     if not state.evaluation:
         return ""
     found: list[Json] = [*state.evaluation["failed"], *state.evaluation["warnings"]]
@@ -64,14 +64,14 @@ def _failures(state: State) -> str:
 
 
 def _json(value: Sequence[Any]) -> str:
-    """A JSON list with one entry per line."""
+    """Format a JSON list with one entry per line."""
     if not value:
         return "[]"
     return "[\n" + ",\n".join(json.dumps(each, ensure_ascii=False) for each in value) + "\n]"
 
 
 def block(before: State, after: State, artifact: str, changed: list[str] | None) -> ReflexBlock:
-    """The compact block. `before` holds the plan and the level that was judged."""
+    """Return the event that reports an evaluation. `before` has the plan and the level that was judged."""
     found: Mapping[str, Any] = after.evaluation
     issues = after.critique["issues"] if after.critique else []
     fixes = [[issue["rule_id"], issue["fix_instruction"]] for issue in issues]

@@ -1,4 +1,4 @@
-"""Rules, names and sections: parse and check the rules of a loop, name loops, compare sections of artifacts."""
+"""Parses and checks the rules of a loop, names loops, and compares the sections of artifacts."""
 
 import re
 import unicodedata
@@ -36,7 +36,7 @@ class Criteria(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """Criteria as written, with their faults."""
+    """Parsed criteria, with the faults found in them."""
 
     criteria: Criteria
     faults: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class Draft(NamedTuple):
 
 
 def stored(criteria: Criteria) -> Json:
-    """The criteria as `run.json` stores them."""
+    """Return the criteria in the form that `run.json` stores."""
     phases = {
         level: {"threshold": criteria.thresholds[level], "active_levels": list(ACTIVE[level])} for level in LEVELS
     }
@@ -70,7 +70,7 @@ def drafted(data: Any) -> Draft:
     unknown = {key: None for raw in table["rules"] if isinstance(raw, dict) for key in raw if key not in Rule._fields}
     name, version = table.get("name", NAME), table.get("version", VERSION)
     if not isinstance(name, str) or not name or type(version) is not int:
-        return Draft(Criteria(()), (*faults, "name must be a text and version a whole number"))
+        return Draft(Criteria(()), (*faults, "name must be a string and version an integer"))
     return Draft(Criteria(tuple(rules), thresholds, name, version), tuple(faults), tuple(unknown))
 
 
@@ -82,7 +82,7 @@ def _together(rules: Sequence[Rule], written: int) -> list[str]:
 
 
 def _thresholds(table: Json) -> tuple[dict[str, float], list[str]]:
-    """Read `phase.A.threshold`, as in run.json, or `thresholds.A`."""
+    """Return the thresholds, from `phase.A.threshold` as in run.json or from `thresholds.A`, and their faults."""
     found, faults = dict(THRESHOLDS), []
     given = table.get("thresholds", {})
     if not isinstance(given, dict) or not {*given} <= {*LEVELS}:
@@ -110,7 +110,7 @@ def is_number(value: Any) -> bool:
 
 
 def _rule(raw: Any) -> tuple[Rule | None, list[str]]:
-    """The rule with defaults filled in, and its faults."""
+    """Return the rule with defaults filled in, None if it is invalid, and its faults."""
     if not isinstance(raw, dict):
         return None, ["it must be an object"]
     name, severity = raw.get("id"), raw.get("severity")
@@ -126,7 +126,7 @@ def _rule(raw: Any) -> tuple[Rule | None, list[str]]:
         return None, ["its weight must be a number >= 0, and 0 for an info rule"]
     description, check = raw.get("description") or "", raw.get("check") or ""
     if not isinstance(description, str) or not isinstance(check, str):
-        return None, ["description and check must be texts"]
+        return None, ["description and check must be strings"]
     description, check = description.strip(), check.strip()
     if not (description or check):
         return None, ["description and check are empty: say what must hold"]
@@ -135,7 +135,7 @@ def _rule(raw: Any) -> tuple[Rule | None, list[str]]:
 
 
 def active(rules: Sequence[Json], level: str) -> list[Json]:
-    """The stored rules that are active at this level."""
+    """Return the stored rules that are active at this level."""
     return [rule for rule in rules if rule["phase"] in ACTIVE[level]]
 
 
@@ -150,7 +150,7 @@ def is_alias(name: str) -> bool:
 
 
 def alias_of(task: str) -> str:
-    """Make a short name from the task's first words."""
+    """Derive a short name from the task's first words."""
     plain = unicodedata.normalize("NFKD", task.casefold()).encode("ascii", "ignore").decode()
     words = re.findall(r"[a-z0-9]+", plain.replace("'", ""))
     name = words[0][:LONGEST] if words else "task"
@@ -162,7 +162,7 @@ def alias_of(task: str) -> str:
 
 
 def numbered(name: str, number: int) -> str:
-    """Append a number from the second on; shorten the name so that the result is valid."""
+    """Append a number of 2 or more to a name, shortened so that the result is valid."""
     if number < 2:
         return name
     end = f"-{number}"
@@ -176,7 +176,7 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
 def sections(text: str) -> dict[str, str]:
-    """Map each heading to its text. Repeated headings are numbered; headings in code blocks don't count."""
+    """Map each heading to its section's text. Repeated headings are numbered; headings in code blocks don't count."""
     found: dict[str, list[str]] = {}
     numbers: dict[str, int] = {}
     name, fence = TOP, ""
@@ -196,7 +196,7 @@ def sections(text: str) -> dict[str, str]:
 
 
 def _unused(name: str, taken: Mapping[str, list[str]], numbers: dict[str, int]) -> str:
-    """Number a repeated heading. `numbers`: the last number of each heading."""
+    """Return the heading, numbered if it is taken. `numbers`: the last number used for each heading."""
     each = name
     while each in taken:
         numbers[name] = numbers.get(name, 1) + 1
@@ -211,6 +211,6 @@ def hashes(text: str, digest: Callable[[bytes], str]) -> dict[str, str]:
 
 
 def changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """Added and modified sections in order, then removed ones with a minus."""
+    """Return the names of added and modified sections in order, then of removed ones, prefixed with a minus."""
     new = [name for name, mark in after.items() if before.get(name) != mark]
     return new + [f"-{name}" for name in before if name not in after]

@@ -1,4 +1,4 @@
-"""Score, pass, stagnation and next step of an evaluation, computed exactly with fractions of the decimal texts."""
+"""Computes the score, the stagnation count and the next step of an evaluation, with exact fractions."""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -23,7 +23,7 @@ SWITCH, REFINE = "switch", "refine"  # the next step if nothing stops the loop
 
 
 class Finding(NamedTuple):
-    """Result of the check of one rule: whether it holds, and details."""
+    """The result of checking one rule: whether it holds, and details."""
 
     id: str
     holds: bool
@@ -31,19 +31,19 @@ class Finding(NamedTuple):
 
 
 class Next(NamedTuple):
-    """The next step, SWITCH, REFINE or the reason to stop; and the new stagnation count."""
+    """The next step (SWITCH, REFINE or the reason to stop) and the new stagnation count."""
 
     what: str
     stagnation_count: int
 
 
 def exact(number: Any) -> Fraction:
-    """The number exactly as its decimal text."""
+    """Convert a number to the fraction that its decimal digits express."""
     return Fraction(str(number))
 
 
 def evaluation(rules: Sequence[Json], findings: Mapping[str, Finding], threshold: Any) -> Json:
-    """The evaluation object of the contract. `rules`: the active ones, each with a finding."""
+    """Return the evaluation as the contract defines it. `rules`: the active rules, each of which has a finding."""
     failed: list[Json] = []
     warnings: list[Json] = []
     results: list[Json] = []
@@ -66,14 +66,14 @@ def evaluation(rules: Sequence[Json], findings: Mapping[str, Finding], threshold
 
 
 def score(rules: Sequence[Json], passed: set[str]) -> Fraction:
-    """Share of the weight of passed rules; 1 if no rule has weight."""
+    """Return the share of the total weight that belongs to passed rules; 1 if no rule has weight."""
     whole = sum((exact(rule["weight"]) for rule in rules), Fraction(0))
     held = sum((exact(rule["weight"]) for rule in rules if rule["id"] in passed), Fraction(0))
     return held / whole if whole else Fraction(1)
 
 
 def exact_score(rules: Sequence[Json], found: Json | None) -> Fraction:
-    """The exact score of an earlier evaluation, recomputed from its verdicts; the stored number is rounded."""
+    """Return the exact score of an earlier evaluation, recomputed from its verdicts; the stored number is rounded."""
     if found is None:
         return Fraction(0)
     verdicts = {result["id"]: result["verdict"] for result in found["rule_results"]}
@@ -94,9 +94,10 @@ class Position(NamedTuple):
 
 
 def next_step(position: Position, now: Fraction, passed: bool, blocked: bool) -> Next:
-    """Completion wins over stagnation, stagnation over the limit. `blocked`: a fail rule failed.
+    """Return the next step and the stagnation count. `blocked`: a rule of severity fail has failed.
 
-    `no_major_issues` only counts in phase B: in A it would end the loop before the rules of B are evaluated.
+    Completion wins over stagnation, stagnation over the limit. `no_major_issues` only counts in phase B: in A it
+    would end the loop before the rules of B are evaluated.
     """
     counts = position.level == "A" and not passed and not blocked
     count = position.stagnation_count + (counts and now - position.before < LEAST_GAIN)
@@ -105,7 +106,7 @@ def next_step(position: Position, now: Fraction, passed: bool, blocked: bool) ->
 
 
 def step_after(position: Position, passed: bool, blocked: bool) -> str:
-    """The next step after the stagnation count is updated."""
+    """Return the next step for a position whose stagnation count is already updated."""
     if passed:
         return SWITCH if position.level == "A" else "threshold_reached"
     if position.level == "B" and not blocked:
@@ -116,18 +117,18 @@ def step_after(position: Position, passed: bool, blocked: bool) -> str:
 
 
 def hundredths(number: Any) -> str:
-    """Two decimals, rounded down, so that a FAIL never shows the threshold."""
+    """Format a number with two decimals, rounded down so that a FAIL never shows the threshold."""
     cut = int(exact(number) * 100)
     return f"{cut // 100}.{cut % 100:02d}"
 
 
 def number_text(number: Any) -> str:
-    """The number with all stored digits."""
+    """Format a number with all its stored digits."""
     return str(number).removesuffix(".0")
 
 
 class Distance(NamedTuple):
-    """Distance of an unfinished loop from success."""
+    """How far an unfinished loop is from success."""
 
     threshold: Any
     gap: float

@@ -1,4 +1,4 @@
-"""The settings, agent and screen of a reflex loop, checked before anything is asked, written or paid for."""
+"""Prepares the settings, agent and screen of a reflex loop before anything is asked, written or paid for."""
 
 from typing import Any, NamedTuple
 
@@ -34,7 +34,7 @@ class Prepared(NamedTuple):
 
 
 def prepared(where: Where, asked: RunOptions, own: Json, resumed: bool = False) -> Prepared:
-    """Resolve the settings and check the agent. `own`: typed values of the settings in [reflex]."""
+    """Resolve the settings and check the agent. `own`: settings of [reflex] that were given on the command line."""
     found = trusting.checked(warned(configuration.load(where.workspace, where.config)), asked, where.config, resumed)
     flags = {**asked.flags, **own}
     made, look = setup(found, "reflex", flags)
@@ -49,7 +49,7 @@ def prepared(where: Where, asked: RunOptions, own: Json, resumed: bool = False) 
 
 
 def _read_only_by_default(found: "layers.Settings", look: Lookup, agent: Agent) -> bool:
-    """True if the agent supports read_only and the user hasn't set it: phases only need its answers."""
+    """True if the agent supports read_only and the user hasn't set it: phases need only the agent's answers."""
     setting = look.find("read_only")
     able = bool(agent.name) and "read_only" in found.table("agents").get(agent.name, {})
     return able and (setting is None or setting.layer.tier == BUILT_IN)
@@ -59,5 +59,5 @@ def _models(found: "layers.Settings", look: Lookup) -> dict[str, str]:
     named: dict[str, Any] = look.merged("phase_models")
     for phase in named:
         if phase not in PHASES:
-            raise UsageProblem(f"phase_models: {phase!r} is not a phase; the phases are {', '.join(PHASES)}")
+            raise UsageProblem(f"phase_models: {phase!r} is not a phase. Available: {', '.join(PHASES)}")
     return {phase: agents.translate_model(found, word) for phase, word in named.items()}

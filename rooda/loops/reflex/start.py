@@ -1,4 +1,4 @@
-"""Start or resume a reflex loop, and run it to its end."""
+"""Starts or resumes a reflex loop, and runs it to its end."""
 
 import os
 from typing import NamedTuple
@@ -40,7 +40,7 @@ EXIT_CODES = {scoring.COMPLETED: OK, scoring.STOPPED: UNFINISHED, scoring.FAILED
 
 
 class Unfinished(NamedTuple):
-    """The reason why a session ended before its loop did. The loop can be resumed if its files exist."""
+    """The reason why a session ended before its loop. The loop can be resumed if its files still exist."""
 
     reason: str
     note: str
@@ -49,7 +49,7 @@ class Unfinished(NamedTuple):
 
 
 def start(proposal: Proposal, here: Where, asked: RunOptions, made: Prepared) -> int:
-    """Start a confirmed loop."""
+    """Start the loop that the user confirmed, run it to its end, and return the exit code."""
     reflex_store.tidy_all(here.workspace)
     place = Place(here.workspace, unused_alias(here.workspace, proposal.alias))
     held = launch.take_lock(place.lock, f"the loop '{place.alias}'", place.alias, made.screen)
@@ -59,7 +59,7 @@ def start(proposal: Proposal, here: Where, asked: RunOptions, made: Prepared) ->
 
 
 def resume_loop(place: Place, here: Where, typed: Json) -> int:
-    """Resume the saved loop with the options that it was started with, and run it to its end."""
+    """Resume a saved loop with the options that it was started with, run it to its end, and return the exit code."""
     require_open(place, files.load(place))
     _refuse_beside_another(place)
     here, typed = with_remembered(here, typed, "reflex", place.alias)
@@ -78,7 +78,7 @@ def resume_loop(place: Place, here: Where, typed: Json) -> int:
 
 
 def first_state(place: Place, proposal: Proposal) -> State:
-    """The state before the first phase."""
+    """Return the state before the first phase."""
     now = clock.now()
     stamp = clock.file_stamp(now)
     return State(
@@ -96,18 +96,18 @@ def first_state(place: Place, proposal: Proposal) -> State:
 
 
 def require_open(place: Place, found: Found) -> State:
-    """The state of a loop that can be resumed; an error explains why it can't."""
+    """Return the state of a loop that can be resumed; raise an error that explains why it can't."""
     if found.no_history:
         raise no_history_error(place, found)
     if found.state is None:
-        raise RoodaError(f"The files of the loop '{place.alias}' can't be understood.", START_NEW)
+        raise RoodaError(f"The files of the loop '{place.alias}' are damaged.", START_NEW)
     if found.state.status != RUNNING:
         raise Undecided(f"{_ended(place, found.state)}{last_error(found)}", START_NEW)
     return found.state
 
 
 def last_error(found: Found) -> str:
-    """Text about the latest phase_error of a failed loop; "" if there is none."""
+    """Return a line about the latest phase_error of a failed loop; "" if there is none."""
     errors = [event for event in found.history if event["event"] == "phase_error"]
     if not errors or found.state is None or found.state.status != "failed":
         return ""
@@ -115,7 +115,7 @@ def last_error(found: Found) -> str:
 
 
 def with_artifact(place: Place, state: State) -> State:
-    """If the artifact is missing, return to the phase that writes it."""
+    """Return the state, set back to the phase that writes the artifact if the artifact is missing."""
     written = state.current_step not in (PLAN, PRODUCE_PREPARE)
     if written and files.read_artifact(place) is None:
         return state._replace(current_step=PRODUCE_PREPARE, prepared_checks=None, critique=None)
@@ -123,12 +123,12 @@ def with_artifact(place: Place, state: State) -> State:
 
 
 def own_flags(typed: Json) -> Json:
-    """Typed values of the settings in [reflex]."""
+    """Return the settings of [reflex] that were given on the command line."""
     return options.flags_of(OWN, typed)
 
 
 def refuse_second(workspace: str) -> None:
-    """Undecided if a loop is running: only one at a time, since there is one pointer."""
+    """Raise Undecided if a loop is running: a workspace has one pointer, so only one loop at a time."""
     running = files.running(workspace)
     if running:
         raise Undecided(
@@ -148,7 +148,7 @@ def _refuse_beside_another(place: Place) -> None:
 
 
 def unused_alias(workspace: str, alias: str) -> str:
-    """The alias, with a number appended if a loop has it already."""
+    """Return the alias, with a number appended if another loop already has it."""
     taken, number = set(files.aliases(workspace)), 1
     while (name := rules.numbered(alias, number)) in taken or os.path.islink(Place(workspace, name).folder):
         number += 1
@@ -156,7 +156,7 @@ def unused_alias(workspace: str, alias: str) -> str:
 
 
 def _limited(made: Prepared, place: Place, asked: RunOptions) -> Prepared:
-    """Limits that aren't typed stay as the loop was started with."""
+    """Keep the limits that the loop was started with, unless they are given again."""
     return made._replace(
         setup=launch.with_earlier_limits(made.setup, place.workspace, "reflex", place.alias, asked.flags)
     )
@@ -197,7 +197,7 @@ def run_session(
 
 
 def _bounds(setup: Setup) -> Bounds:
-    """Bounds for check commands: less output than for agents."""
+    """Return the bounds for check commands, which may print less output than agents."""
     return setup.bounds._replace(max_output_buffer=min(setup.bounds.max_output_buffer, CAP))
 
 
@@ -207,7 +207,7 @@ def _loop_options(place: Place, look: Lookup) -> LoopOptions:
 
 
 def _names_of(folder: str) -> list[str]:
-    """The folder's path as given, with links resolved, and as $PWD has it."""
+    """Return the folder's paths: as given, with symlinks resolved, and as in $PWD."""
     real, shell = os.path.realpath(folder), os.environ.get("PWD", "")
     known = [folder, real, *([shell] if os.path.isabs(shell) and os.path.realpath(shell) == real else [])]
     return list(dict.fromkeys(known))
@@ -231,7 +231,7 @@ def _unfinished(problem: Exception, place: Place) -> Unfinished:
         return Unfinished("limit", f"{problem.what}. {problem.hint}".rstrip(". "), problem.code, problem.cause)
     assert isinstance(problem, OSError)
     if not files.is_begun(place):
-        return Unfinished("gone", f"{place.folder} and the loop in it are gone", EXIT_FAILED)
+        return Unfinished("gone", f"{place.folder} was deleted, and the loop with it", EXIT_FAILED)
     return Unfinished("files", f"{problem.filename or place.folder}: {problem.strerror or problem}", EXIT_FAILED)
 
 
@@ -239,7 +239,7 @@ def _unfinished(problem: Exception, place: Place) -> Unfinished:
 
 
 def ended(place: Place, state: State, unfinished: Unfinished | None = None) -> RunEnded:
-    """The end of a session. The score is final only if it belongs to the current artifact."""
+    """Return the event that ends a session. The score is final only if it belongs to the current artifact."""
     found, data = state.evaluation, files.artifact_if_readable(place)
     current = bool(found) and data is not None and found.get("artifact_hash") == base_files.sha256(data)
     score = scoring.hundredths(found["score"]) if found else None
@@ -264,7 +264,7 @@ def ended(place: Place, state: State, unfinished: Unfinished | None = None) -> R
 
 
 def _why(state: State) -> str:
-    """The rule that ended the loop, and its facts."""
+    """Return the reason why the loop ended, with score, threshold and unmet rules."""
     found, reason = state.evaluation, state.stop["reason"]
     if state.status == RUNNING:
         return ""
@@ -278,7 +278,7 @@ def _why(state: State) -> str:
 
 
 def _distance(state: State) -> Json:
-    """The distance to success of a loop that ended at its iteration limit."""
+    """Return the distance to success of a loop that ended at its iteration limit; {} for any other end."""
     found = state.evaluation
     if state.stop["reason"] != "iteration_limit" or not found or found["passed"]:
         return {}
@@ -288,6 +288,6 @@ def _distance(state: State) -> Json:
 
 RULES = {
     "no_major_issues": "no rule of severity fail has failed in phase B",
-    "stagnation": "twice a gain below 0.02 without a failed fail rule",
+    "stagnation": "the score gained less than 0.02 twice, and no fail rule failed",
     "iteration_limit": "the last iteration did not pass",
 }

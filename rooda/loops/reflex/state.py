@@ -18,7 +18,7 @@ STEPS = (PLAN, PRODUCE_PREPARE, PREPARE, EVALUATE, CRITIQUE, REFINE)
 
 
 class State(NamedTuple):
-    """The keys of `run.json`, in their order."""
+    """The content of `run.json`, one field per key, in its order."""
 
     run_id: str
     task_alias: str
@@ -56,19 +56,19 @@ class State(NamedTuple):
 
 
 def ended(state: State, reason: str, error: str = "") -> State:
-    """End the loop for one of the known reasons."""
+    """Return the state of a loop that ends for one of the known reasons."""
     return _ended(state, STATUS_OF[reason], reason)._replace(error=error)
 
 
 def after_evaluation(state: State, step: str) -> State:
-    """The state that follows an evaluation: in phase B, at CRITIQUE, or ended."""
+    """Return the state that follows an evaluation: in phase B, at CRITIQUE, or ended."""
     if step == SWITCH:
         return state._replace(phase="B", current_step=PREPARE)
     return ended(state, step) if step in STATUS_OF else state._replace(current_step=CRITIQUE)
 
 
 def stopped(state: State, word: str) -> State:
-    """End the loop for the user. Any word is allowed as the reason; known reasons have no special meaning here."""
+    """Return the state of a loop that the user stops. The reason can be any word, even a known reason."""
     return _ended(state, STOPPED, word or "user_stop")
 
 
@@ -84,7 +84,7 @@ def encoded(state: State) -> Json:
 
 
 def decoded(data: Json) -> State:
-    """The state of a parsed `run.json`; Mismatch if it is invalid."""
+    """Return the state in a parsed `run.json`; raise Mismatch if it is invalid."""
     state = json.decode(State, data)._replace(error="", elsewhere=False)
     if state.current_step == "PRODUCE":
         state = state._replace(current_step=PRODUCE_PREPARE)
@@ -97,7 +97,7 @@ def decoded(data: Json) -> State:
     for key, shape in SHAPES.items():
         value = getattr(state, key)
         if not (shape(value) or (value is None and key in ("prepared_checks", "evaluation", "critique"))):
-            raise json.Mismatch(f"{key} does not have its form")
+            raise json.Mismatch(f"{key} has an invalid form")
     for step, needed in NEEDED.items():
         if state.current_step == step and any(getattr(state, key) is None for key in needed):
             raise json.Mismatch(f"{step} needs {' and '.join(needed)}")

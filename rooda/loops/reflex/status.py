@@ -1,4 +1,4 @@
-"""The progress of reflex loops: facts from their files and locks, and the lines that show them."""
+"""Reads the progress of reflex loops from their files and locks, and formats it as lines."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ BARS = "▁▂▃▄▅▆▇█"
 
 
 def facts_of(place: Place) -> Json:
-    """Facts from the loop's files and lock."""
+    """Return a loop's details from its files and lock."""
     found = files.load(place)
     held = lock.is_held(place.lock)
     owner = {"running": held, "pid": lock.owner(place.lock).get("pid") if held else None}
@@ -34,7 +34,7 @@ def facts_of(place: Place) -> Json:
 def lines(facts: Json) -> list[str]:
     alias, word = facts["task_alias"], facts["status"]
     if word == "damaged":
-        return [f"{alias}: its files can't be understood; start a new loop with: rooda reflex new TASK"]
+        return [f"{alias}: its files are damaged; start a new loop with: rooda reflex new TASK"]
     how = f" (pid {facts['pid']})" if facts["running"] and word == "running" else ""
     shown = word if facts["running"] or word != "running" else facts.get("shown_status", "running (interrupted)")
     rows = [
@@ -53,7 +53,7 @@ def lines(facts: Json) -> list[str]:
 
 
 def sparkline(scores: list[list[object]]) -> str:
-    """One bar per evaluation, phase by phase."""
+    """Return a bar chart of the scores: one bar per evaluation, phase by phase."""
     text = ""
     for level in ("A", "B"):
         bars = [BARS[_height(score)] for at, score in scores if at == level]
@@ -72,7 +72,7 @@ def row(place: Place) -> Json:
 def row_line(row: Json, width: int) -> str:
     begin = f"{row['task_alias']:<{width}}  {row['status']:<9}"
     if "iteration" not in row:
-        return f"{begin}  its files can't be understood"
+        return f"{begin}  its files are damaged"
     where = f"{row['iteration']}/{row['max_iterations']}  {row['phase']}  {hundredths(row['last_score'])}"
     return f"{begin}  {where}  {row['updated_at']}  {' '.join(row['stop_reason'].split())}".rstrip()
 

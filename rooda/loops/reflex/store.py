@@ -1,4 +1,4 @@
-"""The store of a reflex loop. A transition writes the artifact, `run.json`, the history and the pointer, in this order.
+"""Stores a reflex loop. A transition writes the artifact, `run.json`, the history and the pointer, in this order.
 
 A new artifact has a temporary name until `run.json` records its phase as done. After a crash in between the name shows
 whether the artifact counts, so an interrupted phase is repeated with the same input.
@@ -34,11 +34,11 @@ class ReflexStore:
 
     @property
     def state(self) -> State | None:
-        """The state on disk; None for a new loop."""
+        """Return the state on disk; None for a new loop."""
         return self._state
 
     def latest(self) -> State | None:
-        """The state on disk, including an end from another terminal."""
+        """Return the latest state on disk, including an end that another command has saved."""
         return self._ended_elsewhere() or self._state
 
     def load(self, scope: Scope) -> Saved:
@@ -54,7 +54,7 @@ class ReflexStore:
         return self.save(state)
 
     def stage(self, text: str) -> None:
-        """Set the artifact to write with the next state."""
+        """Keep an artifact in memory, to be written with the next state."""
         self._staged = files.to_bytes(text)
 
     def save(self, state: State, by_user: bool = False) -> State:
@@ -88,7 +88,7 @@ class ReflexStore:
         waiting = f"{place.artifact}.{state.iteration}-{state.current_step}.tmp"
         if new is not None:
             files.replace(waiting, new)
-        if not by_user:  # the end of a loop needs no seal, and nobody has looked at its words
+        if not by_user:  # an ended loop needs no seal, and the user has not seen its saved prompts
             self._cover(state)
         facts = self._facts(new)
         events = reflex_history.events(before, state, facts, by_user)
@@ -104,14 +104,14 @@ class ReflexStore:
         self._state = state
 
     def _cover(self, state: State) -> None:
-        """Seal the words of the next state before it is written. Earlier ones stay valid, for an undo."""
+        """Seal the next state's commands and prompts before it is written. Earlier seals stay valid, for an undo."""
         words, known = reflex_files.words_of(state), self._seal.hashes if self._state else []
         if not (self._seal.exists and self._state and self._seal.covers(words)):
             with suppress(OSError):  # then a resume asks
                 self._seal.cover(words, known[:MOST_SEALED])
 
     def _facts(self, new: bytes | None) -> reflex_history.Artifact:
-        """Facts about the artifact for the events of this transition."""
+        """Return the artifact's hashes for the events of this transition."""
         old = reflex_files.read_artifact(self._place)
         if new is not None:
             return reflex_files.facts(old, new, judged=False)
@@ -119,14 +119,14 @@ class ReflexStore:
         return reflex_files.facts(None, old if judged else None, judged)
 
     def record_breach(self, state: State, phase: str, attempt: int, error: str, excerpt: str) -> None:
-        """Append a breach of a phase's contract to the history, its only record."""
+        """Append a breach of a phase's contract to the history, which alone records it."""
         event = reflex_history.breach(state, phase, attempt, error, excerpt)
         with WriteLock(self._place.workspace):
             if not self._ended_elsewhere():
                 reflex_files.append(self._place, state.run_id, [event], clock.rfc3339(clock.now()))
 
     def _ended_elsewhere(self) -> State | None:
-        """The state on disk if another command has ended the loop."""
+        """Return the state on disk if another command has ended the loop; else None."""
         if self._state is None or self._state.status != RUNNING:
             return None
         disk = reflex_files.read_state(self._place)
@@ -135,7 +135,7 @@ class ReflexStore:
         return disk._replace(elsewhere=True)
 
     def history(self) -> list[Json]:
-        """All events so far. Only new lines are parsed."""
+        """Return all events so far. Only new lines are parsed."""
         lines = reflex_files.read_lines(self._place) or []
         if len(lines) < self._lines:  # the file was truncated
             self._events, self._lines = [], 0
@@ -145,7 +145,7 @@ class ReflexStore:
 
 
 def close(place: Place, reason: str) -> State | None:
-    """End the loop for the user; `stop.reason` says why. None if it had ended before."""
+    """Save that the user stopped the loop, and why; return its state, None if the loop had already ended."""
     found = reflex_files.load(place)
     if found.state is None or found.state.status != RUNNING:
         return None
@@ -168,7 +168,7 @@ def open_store(place: Place, found: reflex_files.Found) -> ReflexStore:
 
 
 def tidy(place: Place, state: State | None) -> None:
-    """Remove temporary files; rename an artifact whose phase is recorded as done."""
+    """Remove temporary files, but rename a new artifact to its final name if its phase is recorded as done."""
     mark = f"artifact.md.{state.iteration}-{state.current_step}.tmp" if state else ""
     for name in _leftovers(place.folder, ("run.json.", "artifact.md.")):
         path = os.path.join(place.folder, name)
@@ -183,7 +183,7 @@ def tidy(place: Place, state: State | None) -> None:
 
 
 def tidy_all(workspace: str) -> None:
-    """Clean up after earlier processes in all loops that aren't running; also the pointer to a loop that has ended."""
+    """Clean up after killed processes in all loops that aren't running; remove the pointer to a loop that has ended."""
     for place in reflex_files.places(workspace):
         if lock.is_held(place.lock):
             continue
@@ -199,7 +199,7 @@ def tidy_all(workspace: str) -> None:
 
 
 def remove(place: Place) -> list[str]:
-    """Remove the loop's files, or only the link if its folder is one; return the names of other files, which stay."""
+    """Remove the loop's files, or only the symlink if its folder is one; return the names of other files, kept."""
     with WriteLock(place.workspace):
         if os.path.islink(place.folder):
             files.remove(place.folder)
@@ -220,7 +220,7 @@ def _leftovers(folder: str, starts: tuple[str, ...]) -> list[str]:
 
 
 def _repair(place: Place, found: reflex_files.Found) -> None:
-    """Write a rebuilt run.json, events that a crash prevented, and the pointer."""
+    """Complete what a crash interrupted: write a rebuilt run.json, missing events, and the pointer."""
     state = found.state
     assert state is not None
     if found.rebuilt:

@@ -1,4 +1,4 @@
-"""The lines on the screen for events of a reflex loop, and its reasons for `rooda why`."""
+"""Formats a reflex loop's events as lines for the screen and as reasons for `rooda why`."""
 
 from collections.abc import Iterator
 from typing import TextIO
@@ -15,7 +15,7 @@ LONGEST = 300  # characters shown of a plan or a fix
 
 
 def block(record: Json) -> list[str]:
-    """The compact summary of an evaluation, and a fix for each rule that failed."""
+    """Return the summary of an evaluation as lines, with a fix for each rule that failed."""
     verdict = "PASS" if record["passed"] else "FAIL"
     bound = f"{record['number']}/{record['max_iterations']}"
     changed = record["changed"]
@@ -41,7 +41,7 @@ def _listed(names: list[str]) -> str:
 
 
 def summary(record: Json) -> list[str]:
-    """The final summary; after the iteration limit with the distance to success."""
+    """Return the final summary as lines; after the iteration limit, with the distance to success."""
     found = [
         f"── Loop {record['status']} ──",
         f"iteration: {record['number']}",
@@ -180,7 +180,7 @@ class ReflexLive(Live):
 
 
 class ReflexScreen(Screen):
-    """A screen with this live status."""
+    """A screen with the live status of a reflex loop."""
 
     def __init__(self, look: ScreenOptions) -> None:
         super().__init__(look, LINES, ReflexLive)
@@ -210,7 +210,7 @@ def _checked(record: Json, past: Past) -> Iterator[Reason]:
 
 
 def _judged(record: Json, past: Past) -> Iterator[Reason]:
-    """The score of an evaluation, and the rules that failed."""
+    """Yield the score of an evaluation, and the rules that failed."""
     open_ = [*record["failed"], *record["warnings"]]
     rule = f"phase {record['level']}: score {record['score']}"
     rule += f"; not met: {', '.join(open_)}" if open_ else "; all rules hold"

@@ -1,4 +1,4 @@
-"""The effects of the reflex loop, and the records that they take and return."""
+"""Defines the effects of the reflex loop, and the records that they take and return."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -19,7 +19,7 @@ class Query(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The agent's final message, or why there is none."""
+    """The agent's final message, or the problem if there is none."""
 
     text: str = ""
     problem: str = ""
@@ -59,35 +59,35 @@ class PhaseRequest(NamedTuple):
 
 
 class World(Protocol):
-    """The effects that the loop can have."""
+    """The effects of the loop, which has no others."""
 
     def emit(self, event: Event) -> None: ...
 
     def signalled(self) -> int:
-        """The first signal received, 0 for none."""
+        """Return the number of the first signal received, 0 for none."""
 
     def compose(self, phase: str, values: Mapping[str, str]) -> str:
         """Build a phase's prompt by filling in its template."""
 
     def ask(self, queries: Sequence[Query], concurrent: Concurrent | None) -> list[Answer]:
-        """Run these agent calls in parallel."""
+        """Make these agent calls in parallel, and run the concurrent commands with them."""
 
     def count_breaches(self, state: State, phase: str) -> int:
-        """Number of times that the phase broke its contract in this iteration and level."""
+        """Return how often the phase broke its contract in this iteration and level."""
 
     def record_breach(self, state: State, phase: str, attempt: int, error: str, excerpt: str) -> None:
         """Append a `phase_error` to the history."""
 
     def save(self, state: State) -> State:
-        """Save within a step; return the state on disk."""
+        """Save the state within a step; return the state on disk."""
 
     def recent_history(self, state: State) -> list[str]:
-        """The last lines of the history, for a prompt."""
+        """Return the last lines of the history, for a prompt."""
 
     def read_artifact(self) -> str | None: ...
 
     def stage_artifact(self, text: str) -> None:
-        """Replace the artifact at the next save of the state."""
+        """Replace the artifact when the state is saved next."""
 
     def hash_artifact(self, text: str) -> str: ...
 
@@ -101,10 +101,10 @@ class World(Protocol):
         """Return found, missing or timed out."""
 
     def changed_sections(self, state: State) -> list[str] | None:
-        """Headings changed since the previous iteration; None in the first one."""
+        """Return the headings changed since the previous iteration; None in the first one."""
 
     def show_artifact(self) -> None:
         """Print the whole artifact for the user."""
 
     def redacted(self, text: str) -> str:
-        """The text with secrets masked. Never used for what is run, judged or delivered."""
+        """Return the text with secrets masked. Never used for text that is run, judged or delivered."""

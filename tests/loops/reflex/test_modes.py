@@ -180,7 +180,7 @@ def test_R_012_history_in_order(kit: Kit) -> None:
     raw = kit.reflex("history", ALIAS, "--json").lines
     assert [json.loads(line) for line in raw] == kit.history
     refused = kit.reflex("history")
-    assert refused.code == 3 and "Those that are over: rooda reflex list." in refused.err
+    assert refused.code == 3 and "See the ended ones: rooda reflex list." in refused.err
     shutil.rmtree(kit.home)
     kit.kill_in("PLAN.2", "x")
     assert "run_started" in kit.reflex("history").out

@@ -198,8 +198,8 @@ WRONG = [
     ({"rules": [rule("a.x.y", "fail")], "thresholds": {"C": 0.5}}, "thresholds must be"),
     ({"rules": [rule("a.x.y", "fail")], "thresholds": [0.5, 0.6]}, "thresholds must be"),
     ({"rules": [rule("a.x.y", "fail")], "ideal_result": 7}, "ideal_result"),
-    ([rule("a.x.y", "fail") | {"check": 5}], "must be texts"),
-    ([rule("a.x.y", "fail") | {"description": "\ud800"}], "half of a surrogate pair"),
+    ([rule("a.x.y", "fail") | {"check": 5}], "must be strings"),
+    ([rule("a.x.y", "fail") | {"description": "\ud800"}], "unpaired surrogate"),
 ]
 
 
