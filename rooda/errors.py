@@ -80,8 +80,6 @@ class AgentMissing(RoodaError):
 
 
 class StateDamaged(RoodaError):
-    """A state file is damaged."""
-
     code = USAGE
 
     def __init__(self, path: str, why: str) -> None:

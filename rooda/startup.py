@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(arguments: list[str] | None) -> int:
-    """Run the command. `rooda --help` and `rooda --version` don't load click."""
+    """Run the command and return its exit code. `rooda --help` and `rooda --version` don't load click."""
     if None in (sys.stdin, sys.stdout, sys.stderr):
         _open_closed_streams()
     _replace_unencodable(sys.stdout, sys.stderr)

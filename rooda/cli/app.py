@@ -1,4 +1,4 @@
-"""The `rooda` command as a click group. A word that is not in the table of commands names a procedure."""
+"""Defines the `rooda` command as a click group. A word that is not in the table of commands names a procedure."""
 
 import importlib
 import os
@@ -52,7 +52,7 @@ class App(click.Group):
         return items(self._rows(ctx), incomplete) + click.Command.shell_complete(self, ctx, incomplete)
 
     def _rows(self, ctx: click.Context) -> list[tuple[str, str]]:
-        """Return commands and procedures, each with its summary."""
+        """Return the names and summaries of all commands and procedures."""
         from rooda.errors import RoodaError
         from rooda.loops import configuration
         from rooda.settings import procedures
@@ -136,7 +136,7 @@ def _version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> No
 @click.option("--config", metavar="FILE", type=click.Path())
 @click.option("--version", is_flag=True, callback=_version, expose_value=False, is_eager=True)
 def app(directory: str | None, config: str | None) -> None:
-    """The group itself does nothing: workspace and settings are resolved with the subcommand."""
+    """Do nothing: the subcommand finds its workspace and settings."""
 
 
 @click.command(short_help="Print the versions of rooda, Python and the system.")

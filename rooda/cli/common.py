@@ -65,7 +65,7 @@ def say_if_unsigned(run: str) -> None:
     """Warn if the log of a run lacks this user's signature, since someone else may have written it."""
     path = os.path.join(run, NAME)
     if not history.is_signed(path) and (history.has_end(path) or not folder.origin_of(run).get("signed")):
-        click.echo(f"WARNING: {path}: this record is not signed by you; it may be wrong.", err=True)
+        click.echo(f"WARNING: {path}: this record is not signed by you; someone else may have written it.", err=True)
 
 
 def _known(here: Where) -> list[str]:
@@ -89,7 +89,7 @@ def _procedures(here: Where) -> list[str]:
 
 
 def tab_loops(ctx: click.Context, _: click.Parameter, incomplete: str) -> list["CompletionItem"]:
-    """Complete names of loops, and names of runs once the word begins with a digit, as theirs do."""
+    """Complete names of loops; once the word begins with a digit, also names of runs."""
     here = place_of_tab(ctx)
     runs = _runs(here)
     loops = dict.fromkeys(map(folder.loop_of, runs), "a loop")
@@ -111,7 +111,7 @@ def _noun(loop: registry.Loop) -> str:
 
 
 def keys() -> tuple[str, ...]:
-    """Return the secrets of the environment and of the agents' settings."""
+    """Return the secrets in the environment and in the agents' settings, longest first."""
     here = where(click.get_current_context())
     found = {key for environ in (dict(os.environ), *_of_agents()) for key in secrets.forms(environ, (here.workspace,))}
     return tuple(sorted(found, key=len, reverse=True))

@@ -87,7 +87,7 @@ _SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
 
 class _Completions(ShellComplete):
-    """click's completions, with `--option=` in front of completed option values."""
+    """click's completions, with `--option=` in front of each value of an option."""
 
     def get_completions(self, args: list[str], incomplete: str) -> list["CompletionItem[str]"]:
         option, equals, _ = incomplete.partition("=")
@@ -103,7 +103,7 @@ class _Bash(_Completions, BashComplete):
     """Completions for bash, quoted by rooda because bash inserts them unchanged."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """Drop the `=` after an option, which bash passes as a separate word."""
+        """Return the words without the `=` after an option, which bash passes as a separate word."""
         words, word = super().get_completion_args()
         pairs = zip(words, ["", *words], strict=False)
         return [each for each, before in pairs if each != "=" or before[:1] != "-"], word

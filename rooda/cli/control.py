@@ -109,7 +109,7 @@ def continue_(ctx: click.Context, name: str | None) -> int:
 
 
 def _pause_state(workspace: str, loop: Loop) -> tuple[bool, bool]:
-    """Return whether the user ordered a pause, and whether the loop is suspended, also by Ctrl+Z."""
+    """Return two flags: the user ordered a pause; the loop is suspended, by a pause or by Ctrl+Z."""
     owner = lock.owner(loop.lock)
     run, pid = owner.get("run"), owner.get("pid")
     ordered = isinstance(run, str) and folder.order_of(folder.folder_of(workspace, run)).get("order") == folder.PAUSE

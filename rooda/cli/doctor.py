@@ -93,7 +93,7 @@ def chosen_agents(subject: Subject) -> Iterator[Finding]:
 
 
 def _setups(found: layers.Settings) -> Iterator[tuple[str, Callable[[], Setup]]]:
-    """Yield a finding's name and a setup for `build` and for each procedure and kind of loop that the user configured.
+    """Yield a name for findings and a setup function for `build` and each procedure and kind that the user configured.
 
     The name is "" for the user's procedures: `written_settings` has already reported their errors.
     """
@@ -127,7 +127,7 @@ def _none_chosen(subject: Subject) -> Finding:
 
 
 def installed_agents(subject: Subject) -> Iterator[Finding]:
-    """List the installed agents with their versions and who is billed."""
+    """Yield the installed agents with their versions and who is billed."""
     for row in subject.agents:
         version = row["version"] or ("installed" if row["asked"] else trust.NOT_ASKED)
         yield Finding(f"  {row['name']}", INFO, f"{version} ({row['program']}); billed: {row['billed'] or 'no one'}")

@@ -86,7 +86,7 @@ def _write_stderr(say: Callable[[], object]) -> None:
 
 
 def _reader_gone() -> int:
-    """Return 0, and discard further output, when its reader has exited, as in `rooda list | head -1`."""
+    """Discard further output, whose reader has exited (`rooda list | head -1`), and return exit code 0."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     return 0

@@ -267,7 +267,7 @@ def _manager() -> Manager:
 
 
 def safe_path(path: str, workspaces: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """Return PATH without relative folders and folders in workspaces, where agents write, and the folders left out."""
+    """Return PATH without relative folders and folders inside workspaces (agents write there), and those folders."""
     folders = path.split(os.pathsep)
     kept = [each for each in folders if os.path.isabs(each) and not _inside(each, workspaces)]
     dropped = [each for each in folders if each not in kept]

@@ -122,7 +122,7 @@ def require_known(here: Where, name: str) -> None:
 
 
 def run_with(repo: Repo, tips: Sequence[Snapshot], number: int | None) -> Run:
-    """Return the newest run with this iteration, or with any iteration if number is None."""
+    """Return the newest run that has iteration `number`, or any iteration if `number` is None."""
     last = 0
     for tip in tips:
         all_ = world.history(repo, tip)
@@ -206,7 +206,7 @@ def _did(turn: Turn, did: dict[str, str]) -> str:
 @click.option("--name-only", is_flag=True, help="Only the names of the files.")
 @click.pass_context
 def diff(ctx: click.Context, words: tuple[str, ...], run: str | None, stat: bool, name_only: bool) -> int:
-    """Show what iteration N, or else the last one, changed; so far, if it is running or was cut off."""
+    """Show the changes of iteration N, or of the last one; its changes so far if it is running or was cut off."""
     number, loop = meant(words)
     repo = repo_of(where(ctx).workspace)
     tips = runs(repo, loop, run)

@@ -17,7 +17,10 @@ from rooda.settings.where import Where, where
 @click.command(context_settings=DASH_H, short_help="Trust what the settings of a workspace would start.")
 @click.option("--show", is_flag=True, help="Show what its files would start and what is trusted; change nothing.")
 @click.option(
-    "--hash", "as_hash", is_flag=True, help=f"Print the value of {trust_question.VARIABLE} that trusts exactly this."
+    "--hash",
+    "as_hash",
+    is_flag=True,
+    help=f"Print the value of {trust_question.VARIABLE} that trusts exactly what --show lists.",
 )
 @click.option("--revoke", is_flag=True, help="Revoke the trust: rooda asks again for everything here.")
 @click.option("--state", is_flag=True, help="Show and sign what loops saved here, so that a resume accepts it.")
@@ -98,7 +101,7 @@ def _trust(seen: Seen) -> int:
 
 
 def sign_state(here: Where) -> int:
-    """Show and sign what loops saved here and this user has not signed."""
+    """Show and sign the state saved here that this user has not signed yet."""
     if problem := signing.problem():
         if not signing.has_key():
             raise RoodaError(problem)

@@ -49,7 +49,7 @@ class Target(NamedTuple):
 @click.option("-y", "--yes", is_flag=True, help="Don't ask for confirmation.")
 @click.pass_context
 def undo(ctx: click.Context, words: tuple[str, ...], run: str | None, redo: bool, dry_run: bool, yes: bool) -> int:
-    """Restore the files from before iteration N; without N, from before the last one that is not undone yet.
+    """Restore the files from before iteration N; without N, from before the newest one that is not undone yet.
 
     rooda saves the current files first, so that an undo can be undone: rooda undo --redo. Files that git ignores
     are not changed; nor are git's index, branch, HEAD and stash.
@@ -201,7 +201,7 @@ def _held(workspace: str, tip: Snapshot) -> Lock:
 
 @click.command(short_help="Remove snapshots of old runs, and worktrees whose work is merged.")
 @click.argument("name", required=False, shell_complete=tab_loops)
-@click.option("--keep", type=click.IntRange(min=0), default=world.KEEP, metavar="K", help="Keep the last K runs; 20.")
+@click.option("--keep", type=click.IntRange(min=0), default=world.KEEP, metavar="K", help="Runs to keep (default: 20).")
 @click.option("--dry-run", is_flag=True, help="Print what would be removed, and remove nothing.")
 @click.pass_context
 def prune(ctx: click.Context, name: str | None, keep: int, dry_run: bool) -> int:

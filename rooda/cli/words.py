@@ -1,4 +1,4 @@
-"""The commands: where each is defined, and its line in `rooda --help`."""
+"""Lists rooda's commands: where each is defined, and its line in `rooda --help`."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from rooda.loops import registry
 
 
 class Word(NamedTuple):
-    """A command of rooda."""
+    """A command: where it is defined, and its line in `rooda --help`."""
 
     target: str  # "module:attribute" of the click command
     help: str

@@ -41,7 +41,7 @@ def sensors(prompt: str) -> None:
 
 
 def controller(prompt: str) -> None:
-    """Write the controller's decision: the outer loop's chooses the next function, the inner loop's checks that one."""
+    """Write a controller's decision: the outer loop names the next function, the inner loop says if it is right."""
     outputs = OUTPUT.findall(prompt)
     folder = os.path.dirname(outputs[0])
     task = read(f"{folder}/orchestrator-output.md").partition("# Task (setpoint)")[2]

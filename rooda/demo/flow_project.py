@@ -14,7 +14,7 @@ from rooda.views.say import say
 
 SETTINGS = """\
 [flow]
-ai_cmd = "{python} -P -m rooda.demo.flow" # a scripted stand-in. For real work: agent = "claude", …
+ai_cmd = "{python} -P -m rooda.demo.flow" # a scripted stand-in for an agent. For real work: agent = "claude", …
 """
 PLAN = Plan(
     ["delivery", "repair"],

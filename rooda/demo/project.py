@@ -10,12 +10,12 @@ SETTINGS = """\
 # Settings of this project. `rooda config show --origin` lists every setting, its value and where it comes from.
 
 [loop]
-agent = "demo" # who does the work: a scripted stand-in. For real work put "claude", "codex", "gemini", … here.
-safety = "snapshot" # git keeps the work tree of each iteration: `rooda diff 2` shows it, `rooda undo` goes back
+agent = "demo" # a scripted stand-in for an agent. For real work: "claude", "codex", "gemini", …
+safety = "snapshot" # git saves the work tree of each iteration: `rooda diff 2` shows changes, `rooda undo` reverts them
 
-[[loop.quality_gates]] # what rooda itself checks after each iteration; there may be several of these tables
-name = "tests" # what the gate is called in the output
-command = "python3 -m unittest -q" # a shell command; the iteration has failed unless it exits with 0
+[[loop.quality_gates]] # a check that rooda runs after each iteration; add a table for each check
+name = "tests" # the name of the gate in the output
+command = "python3 -m unittest -q" # a shell command; the iteration fails unless it exits with 0
 """
 
 AGENTS = """\

@@ -24,7 +24,7 @@ class Line(NamedTuple):
         return self.label + self.message
 
 
-LineMakers: TypeAlias = Mapping[str, Callable[[Json], list[Line]]]  # by name of the event
+LineMakers: TypeAlias = Mapping[str, Callable[[Json], list[Line]]]  # keyed by event name
 
 
 def info(text: str, to_stderr: bool = False) -> Line:

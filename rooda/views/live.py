@@ -13,7 +13,7 @@ _CLEAR = "\r\x1b[K"
 
 
 class Live:
-    """A status line: the iteration, its elapsed time, and the prompt's tokens or the running gate."""
+    """Status line with the iteration, its elapsed time, and the prompt's tokens or the running gate."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -59,7 +59,7 @@ class Live:
             self._shown = False
 
     def _write(self, text: str) -> None:
-        """Write rooda's own sequences and escaped text."""
+        """Write a string that is already escaped and contains rooda's own control sequences."""
         try:
             write_exact(self._stream, text)
             self._stream.flush()

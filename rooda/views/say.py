@@ -45,7 +45,7 @@ def say_bytes(data: bytes) -> None:
 
 
 def say_coloured(data: bytes) -> None:
-    """Print colour sequences as they are and escape all other control sequences.
+    """Print bytes to stdout with their colour sequences; escape all other control sequences.
 
     Only for output whose colours come from rooda or git.
     """

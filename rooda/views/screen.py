@@ -133,7 +133,7 @@ def silence(stream: TextIO) -> None:
 
 
 class Stamp:
-    """Timestamps in the form of `log_timestamp_format`: time, time-ms, relative, iso or none."""
+    """Formats timestamps as `log_timestamp_format` says: time, time-ms, relative, iso or none."""
 
     def __init__(self, form: str) -> None:
         self._form = form

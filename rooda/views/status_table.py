@@ -12,7 +12,7 @@ NOTHING = "-"
 
 
 class Progress(NamedTuple):
-    """Progress of a loop: its iteration, limit and failures."""
+    """A loop's iteration, iteration limit and failures."""
 
     iteration: int | None = None  # as counted in the loop's files
     max_iterations: int | None = None

@@ -100,7 +100,7 @@ def _of_event(record: Json, past: Past, view: View) -> Iterator[Reason]:
 
 
 def _is_sound(reason: Reason) -> bool:
-    """True if all fields have the right types, which an edited log may violate."""
+    """True if all fields have the right types; an edited log may have others."""
     texts = (reason.ts, reason.decision, reason.rule, reason.evidence, reason.words)
     return all(isinstance(text, str) for text in texts) and isinstance(reason.iteration, int)
 

@@ -251,7 +251,7 @@ def test_init_and_a_first_run(bare: Workspace) -> None:
     ran = bare.rooda("config", "show")
     assert (ran.code, ran.err) == (0, "")
     again = bare.rooda("init")
-    assert again.code == 2 and "already there" in again.err and bare.read("rooda.toml") == text
+    assert again.code == 2 and "already exists" in again.err and bare.read("rooda.toml") == text
     assert bare.rooda("init", "--print").out == text
 
 

@@ -10,7 +10,7 @@ from rooda.agentkit.server.server import ModelServer
 
 
 def main() -> None:
-    """Print the server's address; with --for also write how to connect that CLI."""
+    """Serve until stopped. Prints the server's address; with --for also writes how to connect that CLI."""
     given = _arguments()
     text = given.named or given.scenario
     if not text.lstrip().startswith("{"):
@@ -47,7 +47,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _write(path: str, text: str) -> None:
-    """Write atomically, for a reader that waits for the file."""
+    """Write a file atomically, because a reader may be waiting for it."""
     with open(f"{path}.tmp", "w", encoding="utf-8") as file:
         file.write(text)
     os.rename(f"{path}.tmp", path)

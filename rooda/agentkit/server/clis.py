@@ -19,7 +19,7 @@ class Setup(NamedTuple):
 
 
 def setup(name: str, url: str, key: str = KEY) -> Setup:
-    """Return what connects a CLI to the server, with few retries if possible. An empty `key`: no credentials."""
+    """Return the variables and files that connect a CLI to the server, with few retries. Empty key: no credentials."""
     env, files = BY_NAME[name](url, key)
     return Setup({variable: value for variable, value in env.items() if value}, files)
 
@@ -111,7 +111,7 @@ def _pi(url: str, key: str) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _aider(url: str, key: str) -> tuple[dict[str, str], dict[str, str]]:
-    """aider sends no tools: its scenarios need "consume": "all"."""
+    """Connect aider, whose requests carry no tools: its scenarios need "consume": "all"."""
     env = {"OPENAI_API_KEY": key, "OPENAI_API_BASE": f"{url}/v1", "AIDER_ANALYTICS": "false"}
     return {**env, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}, {}
 

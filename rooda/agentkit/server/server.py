@@ -258,13 +258,13 @@ class Log:
         self._path, self._bodies, self._lock = path, bodies, threading.Lock()
 
     def arrived(self, record: Json) -> Json:
-        """Add a record and return it, to be completed later."""
+        """Add the record of a request and return it; `answered` completes it."""
         with self._lock:
             self.requests.append(record)
         return record
 
     def answered(self, record: Json) -> None:
-        """Complete a record and write it to the file."""
+        """Complete the record of a request and write it to the file."""
         record["seconds"] = round(time.time() - record["at"], 3)
         if not self._path:
             return

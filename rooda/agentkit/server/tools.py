@@ -16,7 +16,7 @@ LEAST: Json = {"array": [], "object": {}, "integer": 1, "number": 1, "boolean": 
 
 
 class Tool(NamedTuple):
-    """A tool on offer. `kind`: function, custom (free-form), js (JavaScript that calls other tools), local_shell."""
+    """A tool that a request offers. `kind`: function, custom (free-form), js (calls other tools), local_shell."""
 
     name: str
     kind: str
