@@ -51,7 +51,7 @@ def subject(boundary: Boundary) -> str:
 
 
 def read(text: str) -> Boundary | None:
-    """Parse the boundary in a commit message; None if rooda did not write the message."""
+    """Parse a commit message into a Boundary; None if rooda did not write the message."""
     subject, _, body = text.strip("\n").partition("\n")
     found = _SUBJECT.search(subject.strip())  # a hook may have added text around it
     fields = dict(re.findall(r"^\[([\w-]+)\] (.*)$", body, re.MULTILINE))

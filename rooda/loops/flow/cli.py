@@ -1,4 +1,4 @@
-"""The commands of `rooda flow`."""
+"""The subcommands of `rooda flow` and their options."""
 
 from typing import TYPE_CHECKING
 

@@ -77,7 +77,7 @@ class Committer(NamedTuple):
         self._commit(message, verify=False)
 
     def _add(self, paths: Sequence[str]) -> bool:
-        """Add the paths, given as arguments: git would add everything if a list on stdin were cut off."""
+        """Add the paths, as arguments because git adds everything if a list on stdin is cut off; False on failure."""
         return len(paths) <= FEW and self._forced(paths).code == 0
 
     def _forced(self, paths: Sequence[str]) -> Captured:

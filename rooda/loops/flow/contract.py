@@ -25,7 +25,7 @@ def any_reading(text: str, name: str) -> Reading:
     """Parse the reading in a sensor's file: pass, fail or pending."""
     keys, _ = front_matter(text[:MOST])
     if keys is None:
-        raise Broken("has no front matter that can be read")
+        raise Broken("has no valid front matter")
     if keys.get("status") not in (PASS, FAIL, PENDING):
         raise Broken(f"has the status {keys.get('status')!r:.100}, expected pass or fail")
     if str(keys.get("sensor", name)) != name:
@@ -37,7 +37,7 @@ def decision(text: str, needs_plan: bool) -> Decision:
     """Parse the decision in a controller's file; with `needs_plan`, require an action plan unless the target is met."""
     keys, body = front_matter(text)
     if keys is None:
-        raise Broken("has no front matter that can be read")
+        raise Broken("has no valid front matter")
     met = keys.get("target-met")
     if not isinstance(met, bool):
         raise Broken("does not say `target-met: true` or `target-met: false`")

@@ -37,7 +37,7 @@ def require_ready(repo: Repo) -> None:
         raise UsageProblem("This repository has no commit yet, and a flow starts from one.", "Make a first commit.")
     for name, what in UNFINISHED.items():
         if os.path.lexists(os.path.join(repo.folder, name)):
-            raise UsageProblem(f"In this work tree {what} is not finished.", "Finish or abort it, then start the flow.")
+            raise UsageProblem(f"In this work tree, {what} is unfinished.", "Finish or abort it, then start the flow.")
     if repo.run("var", "GIT_COMMITTER_IDENT").code or repo.run("var", "GIT_AUTHOR_IDENT").code:
         hint = 'Set it: git config user.name "…" and git config user.email "…"'
         raise UsageProblem("git has no name and email address for commits.", hint)

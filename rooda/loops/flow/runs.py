@@ -166,7 +166,7 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: 
 
 
 def reopen(repo: Repo, run: FlowRun, root: Node) -> tuple[dict[str, Any], list[Boundary]]:
-    """Reopen a run, with its nodes that ended at an error or the limit; return its run-state and boundaries."""
+    """Reopen a run and its nodes that ended at an error or the limit; return its run-state and Boundary records."""
     artifacts.sweep(RunFiles(repo.workspace, run.id))
     if artifacts.text(RunFiles(repo.workspace, run.id).state) is None:  # deleted, but still on the branch
         repo.run("restore", "--worktree", "--source=HEAD", "--", repo.inside(run_folder(run.id)))

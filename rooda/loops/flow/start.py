@@ -108,7 +108,7 @@ def _begin(prepared: Prepared, words: str, allow_dirty: bool, held: lock.Lock | 
         else _ask_for_task(prepared.as_json)
     )
     if read_head(prepared.repo).branch.startswith(PREFIX):
-        launch.warn(prepared.screen, "This is the branch of another run; it is the base of the new one.")
+        launch.warn(prepared.screen, "The current branch is the branch of another run; the new run is based on it.")
     shown = secrets.hide(task, secrets.forms({**os.environ, **prepared.agent.env}, (prepared.repo.workspace,)))
     names = [PREFIX + numbered(slug(shown), number) for number in range(1, BRANCHES + 1)]
     state = runs.begin(prepared.repo, prepared.topology.root, shown, names, prepared.topology.sha256)
@@ -193,7 +193,7 @@ def _resume_locked(call: Invocation, run: FlowRun, held: lock.Lock | None) -> in
 
 
 def choose(known: Sequence[FlowRun], name: str | None) -> FlowRun:
-    """Return the run NAME, or the only open run; raise an error if there is no choice or more than one."""
+    """Return the run NAME, or the only open run; raise an error if no run or more than one is open."""
     if name:
         return find_resumable(known, name)
     open_ = runs.open_runs(known)

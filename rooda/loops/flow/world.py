@@ -1,4 +1,4 @@
-"""The interface to a flow's effects, so that the loop itself has none."""
+"""Protocol for the effects of a flow's loop."""
 
 from typing import Protocol
 

@@ -50,7 +50,7 @@ class Prepared(NamedTuple):
 
 
 def prepare(where: Where, typed: Json, resumed: bool = False) -> Prepared:
-    """Load the settings and check the agent."""
+    """Load the settings, check the agent and create the screen of a session."""
     chosen = options.run_options(typed)
     settings = warned(configuration.load(where.workspace, where.config))
     settings = trusting.checked(settings, chosen, where.config, resumed)
@@ -180,7 +180,7 @@ def criteria_options(pairs: tuple[str, ...], holdout: bool) -> list[Criterion]:
 
 
 def iteration_limit(prepared: Prepared, typed: Json) -> int:
-    """Return the limit from the option, else the environment, else the settings; above 50 needs --force-limits."""
+    """Return the iteration limit from option, environment or settings; at most 50 without --force-limits."""
     number = int(
         typed.get("iterations") or _number_from_environment("MAX_ITERATIONS", int) or prepared.number("max_iterations")
     )
@@ -189,7 +189,7 @@ def iteration_limit(prepared: Prepared, typed: Json) -> int:
 
 
 def dollar_limit(prepared: Prepared, typed: Json) -> float:
-    """Return the budget from the option, else the environment, else the settings; above $100 needs --force-limits."""
+    """Return the budget in dollars from option, environment or settings; at most 100 without --force-limits."""
     dollars = typed.get("budget") or _number_from_environment("BUDGET", float) or prepared.number("budget")
     check_limit("budget", dollars, MOST_DOLLARS, typed)
     return float(dollars)

@@ -52,7 +52,7 @@ def report_scores(world: World, draft: Draft, shape: str) -> None:
 
 
 def clarify(world: World, draft: Draft, rounds: int) -> str:
-    """Ask the user about the intent; without a terminal or answers, write a template and raise NotReady."""
+    """Ask the user to clarify the intent and return the answers; without them, write a template and raise NotReady."""
     if rounds > ROUNDS or not world.attended():
         path = world.write_note("intent.md", intent_template(draft))
         raise NotReady(
@@ -160,9 +160,7 @@ def precheck(world: World, request: Request, state: GoalState) -> GoalState:
         )
     values = {
         "spec": prompts.quoted(brief.spec),
-        "clarified": prompts.section(
-            "What the person added", prompts.quoted(brief.clarified) if brief.clarified else ""
-        ),
+        "clarified": prompts.section("What the user added", prompts.quoted(brief.clarified) if brief.clarified else ""),
         "criteria": prompts.bullets([each.name for each in prompts.visible_criteria(brief.criteria)]),
     }
     result = call_agent(world, "precheck", 1, prompts.filled(world.template, "precheck", values))
@@ -186,7 +184,7 @@ def precheck(world: World, request: Request, state: GoalState) -> GoalState:
 
 
 def take_baseline(world: World, state: GoalState) -> GoalState:
-    """Record which criteria hold before any work, and file hashes; raise NotReady if a mustNot is violated."""
+    """Record which criteria already hold and the hashes of test files; raise NotReady if a mustNot is violated."""
     brief = state.brief
     violations = world.violations([each for each in brief.mustNot if each.violated_if], 0).true
     if violations and not world.signalled():

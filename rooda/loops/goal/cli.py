@@ -30,7 +30,7 @@ def _flag(*names: str, help: str) -> click.Option:
 
 
 class _Dollars(click.FloatRange):
-    """A finite number above 0. Python's float also reads nan and inf."""
+    """Option type for a finite number above 0; click.FloatRange would accept inf and nan."""
 
     name = "dollars"
 

@@ -217,7 +217,7 @@ def question(state: GoalState) -> Question:
 
 
 def offer_more(turns: Turns, state: GoalState, ending: Ending, world: World) -> GoalState | None:
-    """Save the pause, then offer a user at a terminal to continue after a breaker; None if the goal stays paused."""
+    """Save the pause and ask a user at a terminal whether to continue; None if the goal stays paused."""
     if ending.kind not in OFFERED or not world.attended():
         return None
     further = raise_limits(state, ending.kind)
@@ -234,7 +234,7 @@ def offer_more(turns: Turns, state: GoalState, ending: Ending, world: World) -> 
 
 
 def reopened(state: GoalState) -> GoalState:
-    """Return the state of a paused goal that continues: the pending question is asked again, the breaker is reset."""
+    """Return a paused goal's state for continuing: its pending question is asked again, its breaker is reset."""
     gate = WAITING.get(state.pause, state.gate)
     opened = reset_breaker(state, state.pause)
     return opened._replace(status=IN_PROGRESS, exit_signal=False, pause="", reason="", cause=None, gate=gate)

@@ -113,7 +113,7 @@ def plan_prompt(world: World, request: Request, workflow: str, clarified: str, p
     again = f"Your last answer could not be used: {'; '.join(problems)}." if problems else ""
     values = {
         "spec": prompts.quoted(request.spec),
-        "clarified": prompts.section("What the person added", prompts.quoted(clarified) if clarified else ""),
+        "clarified": prompts.section("What the user added", prompts.quoted(clarified) if clarified else ""),
         "problems": prompts.section("Once more", again),
         "gate": scoring.GATE_OF[workflow],
         "asks": scoring.GATE_ASKS[workflow],
@@ -163,7 +163,9 @@ def complete_draft(
         scores = scoring.checked_quotes(plan.scores or Scores(), whole, trusted=by == "file")
     if faults:
         options = f"give --plan FILE{' or --evidence TEXT' if _lacks_evidence(request, plan, workflow) else ''}"
-        raise NotReady(f"Not started: unclear: {', '.join(faults)}.", f"Say it in the specification, or {options}.")
+        raise NotReady(
+            f"Not started: unclear: {', '.join(faults)}.", f"Clarify this in the specification, or {options}."
+        )
     plan = plan._replace(evidence=request.evidence or plan.evidence)
     criteria = goal_plan.merged(plan.criteria, *shape.criteria, *request.criteria)
     notes += remarks(plan, criteria, workflow, shape, request)

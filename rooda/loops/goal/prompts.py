@@ -124,7 +124,7 @@ def step_prompt(state: GoalState, world: World) -> str:
     last = state.done + 1 >= len(state.steps)
     values = {
         "spec": quoted(brief.spec),
-        "clarified": section("What the person added", quoted(brief.clarified) if brief.clarified else ""),
+        "clarified": section("What the user added", quoted(brief.clarified) if brief.clarified else ""),
         "amendments": section("So that it is not misread", bullets(brief.amendments)),
         "step": step_words(state, {each.name for each in seen}),
         "tied": section("It is done when", bullets([f"{c.name}: {method(c)}" for c in own])),

@@ -38,7 +38,7 @@ def continue_(where: Where, typed: Json) -> int:
     place = Place(where.workspace)
     signed.require(where.workspace, NAME, NAME)
     if state := finish(place):
-        say(f"[LOOP] The goal has ended: {state.status}. Its last files were missing and are written now.")
+        say(f"[LOOP] The goal has ended: {state.status}. Its missing files were written.")
         return OK if state.status == COMPLETED else FAILED
     where, typed = with_remembered(where, typed, NAME, NAME, require(place).brief.run)
     prepared = prepare(where, typed, resumed=True)

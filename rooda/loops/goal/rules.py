@@ -111,7 +111,7 @@ def needs_cause(state: GoalState) -> bool:
 
 
 def add_cost(state: GoalState, result: CallResult) -> GoalState:
-    """Add the cost of a call, however it ended."""
+    """Add the cost of a call to the state, unless the call never started."""
     if result.ended == "not-started":
         return state
     spent = add(state.spent, result.cost, estimated=result.estimated)
@@ -163,7 +163,7 @@ def why_stop(state: GoalState, signal: int, requested: str) -> Ending | None:
 def limit_reached(state: GoalState) -> tuple[str, str] | None:
     """Return the reached limit and a message, checking the budget before the iterations; None if none is reached."""
     if state.spent.lost:
-        return Pause.BUDGET, "what a call cost is unknown, since its transcript or the events vanished"
+        return Pause.BUDGET, "the cost of a call is unknown, since its transcript or the events vanished"
     if over_budget(state):
         return Pause.BUDGET, f"budget exceeded: {cost_text(state.spent)}/{money(state.budget)}"
     if state.iteration >= state.limit:
@@ -213,7 +213,7 @@ def not_completed(state: GoalState, why: str) -> GoalState:
 
 
 def reset_breaker(state: GoalState, kind: str) -> GoalState:
-    """Reset the count that caused this pause."""
+    """Reset the counter that caused a pause of this kind."""
     if kind == Pause.STUCK:
         return state._replace(stuck=0)
     if kind == Pause.ERROR:
@@ -255,7 +255,7 @@ def last_error(text: str) -> str:
 
 
 def normalized(line: str) -> str:
-    """Replace timestamps, durations, addresses, PIDs and temporary paths by placeholders."""
+    """Replace timestamps, durations, addresses, PIDs and temporary paths with placeholders."""
     for pattern, word in _CHANGING:
         line = pattern.sub(word, line)
     return " ".join(line.split())

@@ -1,4 +1,4 @@
-"""Run `rooda goal run SPEC`; open, run and summarize any session of a goal."""
+"""Implement `rooda goal run SPEC`; open, run and summarize the sessions of a goal."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -195,7 +195,7 @@ def run_session(
 
 
 def finish(place: Place) -> GoalState | None:
-    """Write the missing files of an ended goal whose process was killed at the end; None if none is missing."""
+    """Write an ended goal's files that its killed process left out, and return its state; None if none is missing."""
     state = None if lock.is_held(place.lock) else ended(place)
     if state is None or (finish_files(place, state) and os.path.exists(place.summary)):
         return None

@@ -47,7 +47,7 @@ class Brief(NamedTuple):
     observation_evidence: str = "person"
     base: str = ""  # the git tree at the start
     already: tuple[str, ...] = ()  # criteria that held before any work
-    edits: str = ""  # how edits of files are counted
+    edits: str = ""  # how file edits are counted
     limits: Budget = Budget()  # of all its sessions: cost, tokens, seconds
     iterations: int = 10  # added by one continue
     allowance: float = 25.0

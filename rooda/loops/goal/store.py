@@ -59,7 +59,7 @@ class GoalStore:
         try:
             self._save(shown)
         except OSError as problem:
-            if self._journaled[0] != state.brief.run:  # a goal without any saved state does not begin
+            if self._journaled[0] != state.brief.run:  # a goal must not start if its first state can't be saved
                 raise
             why = problem.strerror or str(problem)
             self._emit(StateUnsaved(path=self._place.state, why=why))
@@ -245,7 +245,7 @@ def finish_files(place: Place, state: GoalState) -> bool:
 
 
 def doubt(place: Place) -> Doubt | None:
-    """Return the specification and commands to confirm if this user has not sealed them; None for damaged files."""
+    """Return a Doubt listing the goal's specification and commands if this user has not sealed them; else None."""
     try:
         state, seal, found = load(place), place.seal, sealed_files(place)
     except StateDamaged:

@@ -135,7 +135,7 @@ def _is_cancelled(record: Json) -> bool:
 def resume(record: Json) -> str:
     """Return the command that resumes the goal, depending on why it paused."""
     words = {"budget": f" --budget={record['allowance'].lstrip('$')}", "shape": " --reload-shape"}
-    words |= {"shared limit": ", with a higher limit or when it is over"}
+    words |= {"shared limit": ", with a higher limit or after the limit resets"}
     words |= dict.fromkeys(("G1", "G2", "G3", "tests", "untold"), " --yes")
     if record["reason"] == "observation":
         return 'rooda goal continue, after: rooda goal verify NAME --observed "what was seen"'
