@@ -222,7 +222,7 @@ class _Task:
             os.close(self._output)
         if not self.pid:
             return _not_started(self._problem, self.spec)
-        code, note = (self._code, "") if self.reaped else (-signal.SIGKILL, f"process {self.pid} does not die")
+        code, note = (self._code, "") if self.reaped else (-signal.SIGKILL, f"process {self.pid} can't be killed")
         ended = "interrupted" if interrupted else self.ended
         return ProcessResult(code if code >= 0 else 128 - code, self.seconds, ended, size, note, swept)
 

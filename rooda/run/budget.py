@@ -1,4 +1,4 @@
-"""The gate that every agent call passes: it holds the budget of the run and the usage limits of accounts."""
+"""Admits agent calls as long as the budget of the run and the usage limits of accounts allow it."""
 
 from collections.abc import Callable
 from math import inf
@@ -14,7 +14,7 @@ from rooda.run import history
 from rooda.run.setup import Setup
 from rooda.run.spending import Spent, Used, add, in_words, reached_limit, total, uncounted
 
-Wait = Callable[[float, str], None]  # until when, for which account
+Wait = Callable[[float, str], None]  # arguments: end of the wait, account
 Warn = Callable[[str], None]
 _RAISE = "No further agent is started. Resume with a higher limit."
 _LOST = "No further agent is started."
@@ -28,12 +28,12 @@ class BudgetGate:
         self._wait, self._signalled, self._warn = wait, signalled, warn
         self._warned = False
         self._accounts: dict[str, str] = {}  # by the agent's name
-        self._acting: dict[str, str] = {}  # the agent asked instead, by the name of the first choice
-        self._known: dict[str, limits.Limit] = {}  # limits met in this session, in case no file took them
+        self._acting: dict[str, str] = {}  # the agent called instead, by the name of the first choice
+        self._known: dict[str, limits.Limit] = {}  # limits hit in this session, in case they could not be saved
         self._began, self._spent, self._earlier = clock.running_time(), Spent(), 0.0
 
     def count_earlier(self, workspace: str, name: str, loop: str, agent: Agent | None) -> None:
-        """Add what the run used in earlier sessions. Calls that a crash cut off cost what this agent's prices say."""
+        """Add what the run used in earlier sessions. Calls that a crash cut off are priced at this agent's prices."""
         if not any(self._budget):
             return
         sessions, prices = history.of_run(workspace, name, loop), agent.prices if agent else {}
@@ -42,7 +42,7 @@ class BudgetGate:
         self._earlier = sum(session.run_time for session in sessions)
 
     def priced(self, reply: Reply) -> Reply:
-        """The reply, at the price of `unknown_call` if its cost is unknown."""
+        """Return the reply, with the price `unknown_call` if its cost is unknown."""
         made = reply.ended != "not-started" and reply.outcome != USAGE_LIMIT
         if reply.cost is not None or not made or not self._unknown_call:
             return reply
@@ -52,23 +52,23 @@ class BudgetGate:
         return call._replace(cost=self._unknown_call) if call.cost is None and self._unknown_call else call
 
     def session_seconds(self) -> float:
-        """Run time of this session, without the time in which it was suspended."""
+        """Return the run time of this session, excluding time for which it was suspended."""
         return round(clock.running_time() - self._began, 3)
 
     def seconds_left(self) -> float:
-        """Run time left until no further call may be made."""
+        """Return the run time left before the time limit; infinite without a limit."""
         return self._budget.seconds - self._run_seconds() if self._budget.seconds else inf
 
     def _run_seconds(self) -> float:
         return self._earlier + clock.running_time() - self._began
 
     def reached_limit(self) -> Cause | None:
-        """The limit of the run that forbids a further call; None while one may be made."""
+        """Return the limit of the run that forbids a further call; None if a call is allowed."""
         lost = self._spent.lost if self._budget.tokens or not self._unknown_call else 0
         return reached_limit(self._budget, self._spent._replace(lost=lost), self._run_seconds())
 
     def admit(self, call: Call) -> Call:
-        """Return the call with an agent that may be asked now; wait for one if needed. LimitReached if none may be."""
+        """Return the call with an available agent; wait for one if needed. Raises LimitReached if none is allowed."""
         while not self._signalled():
             if cause := self.reached_limit():
                 raise _stopped(cause, _LOST if cause.lost else _RAISE)
@@ -102,7 +102,7 @@ class BudgetGate:
         return Choice(agent, account, max(limits.limited_until(account), known.usable_at() if known else 0.0))
 
     def record(self, call: Call, reply: Reply) -> bool:
-        """Add a reply to the sum. True if the call met a usage limit and has to be repeated when that is over."""
+        """Add a reply to the run's usage. True if the call hit a usage limit and must be repeated after the reset."""
         spent = add(self._spent, reply.cost, reply.usage, reply.seconds)
         self._spent = spent._replace(lost=spent.lost + reply.lost)
         if not self._warned and (doubt := uncounted(self._budget, reply)):
@@ -117,11 +117,11 @@ class BudgetGate:
 
 
 class Choice(NamedTuple):
-    """An agent that could be asked, and when its account is free."""
+    """An agent that could be called, and the time from which its account is available."""
 
     agent: Agent
     account: str
-    free_at: float  # in the past: now
+    free_at: float  # Unix time; in the past if available now
 
 
 def _stopped(cause: Cause, hint: str) -> LimitReached:

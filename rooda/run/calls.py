@@ -1,4 +1,4 @@
-"""Agent calls of a session: they wait for the budget gate, run in one batch with shell commands, and become events."""
+"""Runs the agent calls of a session within its budget, in parallel with shell commands, and reports them as events."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ from rooda.run.records import Command, CommandResult
 
 NOT_ASKED = Reply(1, 0.0, ended="not-started", outcome=USAGE_LIMIT)
 EXCERPT = 500  # characters of a failed call's output in the log, from its beginning and from its end
-_FROM_TRANSCRIPT = (  # unknown for a raw command
+_FROM_TRANSCRIPT = (  # fields that a raw command does not have
     *("message", "retryable", "reset_at", "usage", "cost", "cost_source"),
     *("model", "turns", "tools", "edited", "denied"),
 )
@@ -43,11 +43,11 @@ class AgentCalls:
     ) -> None:
         self._context, self._folder, self._events, self._ledger = context, folder, events, ledger
         self._commands, self._gate, self._signalled = commands, gate, signalled
-        self._limited: list[str] = []  # transcripts of calls that met a usage limit
+        self._limited: list[str] = []  # transcripts of calls that hit a usage limit
         self.refused = ""  # why the last call was refused for good; "" if it was not
 
     def ask(self, call: Call) -> Reply:
-        """One call, repeated after each usage limit. NOT_ASKED if a signal came first."""
+        """Make one call, repeated after each usage limit. Returns NOT_ASKED if a signal comes first."""
         reply = NOT_ASKED
         while reply is NOT_ASKED and not self._signalled():
             reply = self.ask_together((call,))[0][0]
@@ -56,9 +56,9 @@ class AgentCalls:
     def ask_together(
         self, calls: Sequence[Call], commands: Sequence[Command] = ()
     ) -> tuple[list[Reply], list[CommandResult]]:
-        """Several calls at once, each when its account allows it, while shell commands run in the workspace.
+        """Make several calls at once, as soon as their accounts allow it, while shell commands run in the workspace.
 
-        The reply is NOT_ASKED for a call that met a usage limit. After a signal nothing is started.
+        The reply is NOT_ASKED for a call that hit a usage limit. After a signal nothing is started.
         """
         admitted = [self._gate.admit(self._with_own_transcript(call)) for call in calls]
         if self._signalled():  # before or during the wait
@@ -71,14 +71,14 @@ class AgentCalls:
         return replies, ran
 
     def sync_state(self) -> None:
-        """Make the last state durable; report a failure as an event."""
+        """Make the saved state durable; report a failure as an event."""
         try:
             files.sync_replaced()
         except OSError as problem:
             self._events.emit(StateUnsaved(path=problem.filename, why=problem.strerror or str(problem)))
 
     def _with_own_transcript(self, call: Call) -> Call:
-        """Give a repeated call a transcript of its own."""
+        """Give a call its own transcript if it is repeated after a usage limit."""
         tries = self._limited.count(agents_call.transcript_name(call)) + 1
         return call if tries == 1 else call._replace(label=f"{call.label or call.kind}-{tries}")
 
@@ -110,7 +110,7 @@ class AgentCalls:
             self._events.emit(TranscriptReplaced(transcript=reply.transcript, now=reply.replaced))
 
     def _with_costs(self, replies: Sequence[Reply]) -> list[Reply]:
-        """Mark replies whose records vanished, and price those of unknown cost. Raw commands never tell a cost."""
+        """Mark replies whose transcript or event log disappeared, and price those of unknown cost."""
         gone = self._events.journal.has_vanished()
         telling = [reply.output != "text" and reply.ended != "not-started" for reply in replies]
         lost = [tells and (gone or bool(reply.replaced)) for tells, reply in zip(telling, replies, strict=True)]
@@ -131,12 +131,12 @@ class AgentCalls:
         )
 
     def require_lock(self) -> None:
-        """Raise Interrupted if another run holds the lock now: the state on disk belongs to that run."""
+        """Raise Interrupted if another run has taken the lock: the state on disk then belongs to that run."""
         if not self._ledger.renew():
             raise Interrupted(TERMINATED - 128)
 
     def _on_start(self, pid: int, command: str) -> None:
-        """Record a new agent in the ledger: at once if it carries no mark, else while it loads."""
+        """Record a new agent in the ledger, without delay if its process can't be marked."""
         if self._context.marked:
             self._work_ahead()
         self._ledger.record(pid, command)
@@ -144,13 +144,13 @@ class AgentCalls:
             self._work_ahead()
 
     def _work_ahead(self) -> None:
-        """Do work while an agent loads, so that it doesn't delay the next call."""
+        """Sync and prepare files while an agent loads, so that this doesn't delay the next call."""
         self.sync_state()
         self._folder.make_spare()
         files.release_replaced()
 
     def _sync(self) -> None:
-        """Sync while agents work: the loop waits anyway."""
+        """Sync the ledger and the journal while agents work and the loop waits anyway."""
         self._ledger.sync()
         self._events.journal.sync()
 
@@ -158,7 +158,7 @@ class AgentCalls:
 def ended_event(
     call: Call, reply: Reply, run_time: float, source: str | int, hidden: tuple[str, ...] = ()
 ) -> AgentEnded:
-    """The event of a call's end. For a raw command it lacks the fields that come from a transcript."""
+    """Return the event for the end of a call; for a raw command without the fields that come from a transcript."""
     facts = reply._asdict()
     kind, _, _ = facts.pop("outcome"), facts.pop("answer"), facts.pop("replaced")
     if kind:
@@ -176,7 +176,7 @@ def ended_event(
 
 
 def _failure_facts(call: Call, reply: Reply, source: str | int, hidden: tuple[str, ...]) -> Json:
-    """The command, and the beginning and end of its output, without secrets; {} for a call that succeeded."""
+    """Return the command, and the beginning and end of its output, without secrets; {} if the call succeeded."""
     if reply.ok:
         return {}
     try:

@@ -1,4 +1,4 @@
-"""Shell commands in the workspace, quality gates among them: each with its own process group, timeout and output."""
+"""Runs shell commands and quality gates in the workspace, each with its own process group, timeout and output."""
 
 import os
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ class CommandLimits(NamedTuple):
 
     grace: float  # seconds between the first signal and SIGKILL
     cap: int  # bytes of output kept
-    keep: bool  # spare the processes that the agent may leave running
+    keep: bool  # descendants may run until the run ends
 
 
 def limits_of(setup: Setup) -> CommandLimits:
@@ -32,7 +32,7 @@ class CommandRunner:
         self._context, self._limits, self._emit = context, limits, emit
 
     def check(self, gates: tuple[Gate, ...], iteration: int) -> Gates:
-        """Run all gates in order: after a failed gate the next one runs too. A signal ends the round."""
+        """Run all gates in order, even if one fails. A signal skips the remaining gates."""
         results: list[GateResult] = []
         for place, gate in enumerate(gates, 1):
             self._emit(GateStarted(gate=gate.name))
@@ -47,7 +47,7 @@ class CommandRunner:
         return Gates(tuple(results))
 
     def run(self, commands: Sequence[Command], together: bool = False) -> list[CommandResult]:
-        """Run each command to its end, one after the other or all at once."""
+        """Run commands to their end, one after the other or all at once, and return their results."""
         rounds = [commands] if together else [[command] for command in commands]
         return [ran for each in rounds for ran in self._round(each)]
 
@@ -75,7 +75,7 @@ class CommandRunner:
 
 
 def results_of(ended: Sequence[supervise.ProcessResult], specs: Sequence[supervise.Spec]) -> list[CommandResult]:
-    """The results of commands that have ended; closes their outputs."""
+    """Return the results of commands that have ended, and close their output files."""
     for spec in specs:
         if spec.opened >= 0:
             os.close(spec.opened)
@@ -86,7 +86,7 @@ def results_of(ended: Sequence[supervise.ProcessResult], specs: Sequence[supervi
 
 
 def verdict(done: CommandResult, gate: Gate) -> str:
-    """The reason why the gate failed; "" if it passed."""
+    """Return the reason why a gate failed; "" if it passed."""
     if done.ended == "timeout":
         return f"timeout {format_number(gate.timeout)}s"
     return "" if done.code == 0 else f"exit {done.code}"

@@ -1,4 +1,4 @@
-"""The meaning of a run's end for hooks, for status and for `rooda resume --all`. Pure."""
+"""Interprets how a run ended, for hooks, for `rooda status` and for `rooda resume --all`. Pure."""
 
 from collections.abc import Mapping
 
@@ -11,10 +11,10 @@ _AT_LIMIT = {"account": ["limit"], "cost": ["budget"], "tokens": ["budget"], "ti
 
 
 def moments(record: Json, by_reason: Mapping[str, str]) -> list[str]:
-    """The moments of hooks that an event means, the general ones first.
+    """Return the names of the hooks that an event triggers, general ones first.
 
-    done, failed, paused, stopped; then stuck, limit, budget, needs_person. `by_reason`: what the reasons of this kind
-    of loop mean.
+    General: done, failed, paused, stopped; then stuck, limit, budget, needs_person. `by_reason` maps the end reasons of
+    this kind of loop to such names.
     """
     event, reason = record["event"], record.get("reason", "")
     meant = by_reason.get(reason, "")
@@ -34,24 +34,24 @@ def moments(record: Json, by_reason: Mapping[str, str]) -> list[str]:
     return [*found, "needs_person"] if wanted else found
 
 
-# Whether a run was cut off, or ended because it was done or the user ended it.
+# The statuses of a run that has no process although its files say `running`.
 CUT_OFF, PAUSED, STOPPED, INTERRUPTED = "cut off", "paused", "stopped", "interrupted"
 _LIMITS = ("limit", "shared limit")
 _QUIT = 3  # SIGQUIT comes from a keyboard
 
 
 def cut_off(ended: Json | None, asked: bool, order: str) -> bool:
-    """True if nothing but a crash, a shutdown or a closed terminal ended the run.
+    """True if a crash, a shutdown or a closed terminal ended the run, rather than the user or the run itself.
 
-    `ended`: the last event of its newest session. A session without one was killed, or the machine went down; SIGTERM
-    or SIGHUP without an order means a shutdown or a closed terminal. `asked`: a question waits for the user, so the
-    run waits too. `order`: what the user ordered from another terminal, "" for nothing.
+    `ended` is the `run.ended` event of its newest session; without one rooda was killed or the machine crashed. SIGTERM
+    or SIGHUP without an order means a shutdown or a closed terminal. `asked` is true if a question waits for the user.
+    `order` is the user's order from another terminal, "" if there is none.
     """
     return not order and not asked and (ended is None or _from_outside(ended))
 
 
 def status_without_process(ended: Json | None, stopped: bool) -> str:
-    """The status of a run that has no process although its files say `running`. `stopped`: the user ordered it."""
+    """Return the status of a run without a process whose files say `running`. `stopped`: the user stopped it."""
     if stopped:
         return STOPPED
     if at_limit(ended):
@@ -60,7 +60,7 @@ def status_without_process(ended: Json | None, stopped: bool) -> str:
 
 
 def at_limit(ended: Json | None) -> str:
-    """The limit that ended the run, as `status` shows it; "" for none. Logs without a `cause` have only the note."""
+    """Return the limit that ended the run, for `rooda status`; "" if none. Logs without a `cause` have only a note."""
     found = ended or {}
     if found.get("reason") not in _LIMITS:
         return ""

@@ -1,4 +1,4 @@
-"""The events that every kind of loop may emit, as typed records.
+"""Defines the events that every kind of loop may emit, as typed records.
 
 The schema and docs/events.md are generated from these records: a class is an event; its docstring and the comments of
 its fields are the descriptions. A field with the default ABSENT may be missing in the line.
@@ -17,9 +17,9 @@ ABSENT: Any = None  # the default of a field that may be missing
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class Event(SimpleNamespace):
-    """Base of all events. A plain class that mypy checks as a dataclass; a NamedTuple costs ten times its import.
+    """Base class of all events. mypy checks it as a dataclass; NamedTuples would take ten times as long to import.
 
-    The line has the fields in the order in which they are given.
+    An event's line has the fields in the order in which they are given.
     """
 
     NAME: ClassVar[str]
@@ -30,7 +30,7 @@ class Event(SimpleNamespace):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The fields that were given; not a copy."""
+        """The event's fields with their values. Not a copy."""
         return self.__dict__
 
 
@@ -85,9 +85,9 @@ class EndCause(_Kind, total=False):
 
 
 class SessionEnd(Event, name=""):
-    """Fields that `run.ended` of every kind of loop has in addition."""
+    """The fields of `run.ended` that every kind of loop has."""
 
-    # run time of this session, without time in which it was suspended; `--max-duration` counts all sessions of a run
+    # run time of this session, excluding time for which it was suspended; `--max-duration` counts all sessions of a run
     ran: float
     stopped_by: Literal["person"] = ABSENT  # only of a run that `rooda stop` ended: who stopped it
     stopped_because: str = ABSENT  # only of a run that `rooda stop` ended: the text of `--reason`, or empty
@@ -101,11 +101,11 @@ class SessionEnd(Event, name=""):
 
 class PromptAssembled(Event, name="prompt.assembled"):
     phase: Literal["assemble"]  # part of the iteration
-    elapsed: float  # time to read, assemble and count it
+    elapsed: float  # time to read and assemble the prompt and to count its tokens
     path: str  # the file that holds the prompt
-    sha256: str  # of its bytes
-    size: int  # its bytes
-    tokens: int  # its tokens in the encoding of `token_encoding`
+    sha256: str  # SHA-256 of the file
+    size: int  # size in bytes
+    tokens: int  # number of tokens in the encoding `token_encoding`
     exact: bool  # false: `tokens` is an estimate, a quarter of the characters
     budget: int  # `token_budget`, 0 = no check
 
@@ -124,7 +124,7 @@ class AgentStarted(Event, name="agent.started"):
     call: str  # as in `ROODA_CALL`: `iteration`, `plan`, `step`, …
     # the file that stdout and stderr go to; of a raw command of a reflex loop, flow or goal only stdout
     transcript: str
-    agent: str  # its name in the settings, empty for a raw command
+    agent: str  # name of the agent in the settings, empty for a raw command
     output: str  # how its transcript is read: `text`, `claude`, …
     model: str  # the model it is called with, empty if the CLI chooses
 
@@ -137,7 +137,7 @@ class AgentEnded(Event, name="agent.ended"):
     limit: float  # the timeout that ended it, else 0
     seconds: float  # run time, to the microsecond
     elapsed: float  # run time, rounded to milliseconds
-    ran: float  # run time of the session so far, without the time in which it was suspended
+    ran: float  # run time of the session so far, excluding time for which it was suspended
     transcript: str  # the file that holds its output
     output: str  # how its transcript is read, as in `agent.started`
     size: int  # bytes of output
@@ -158,7 +158,7 @@ class AgentEnded(Event, name="agent.ended"):
     cost: float | None = ABSENT
     # `reported` by its CLI, `computed` from tokens and prices, or `assumed` because of `[budget] unknown_call`
     cost_source: Annotated[str, "reported", "computed", "assumed", "unknown"] = ABSENT
-    lost: bool = ABSENT  # true: its transcript or this log vanished while it ran, so what it used is unknown
+    lost: bool = ABSENT  # true: its transcript or this log disappeared while it ran, so its usage is unknown
     model: str = ABSENT  # only of an agent whose transcript is read: the model as its CLI names it
     turns: int = ABSENT  # only of an agent whose transcript is read: answers of the model
     tools: int = ABSENT  # only of an agent whose transcript is read: tool calls
@@ -175,16 +175,16 @@ class OutputTruncated(Event, name="output.truncated"):
 
 
 class TranscriptReplaced(Event, name="transcript.replaced"):
-    """The transcript of a call lost its name while the call ran. rooda read the file that it had opened."""
+    """The transcript of a call was deleted or replaced while the call ran. rooda read the file that it had opened."""
 
     transcript: str  # path
-    now: str  # what has the name now: missing, a pipe, a link, a folder, another file, a device or socket
+    now: str  # what is at this path now: missing, a pipe, a link, a folder, another file, a device or socket
 
 
 class Resting(Event, name="resting"):
-    """The loop waits: until a usage limit ends, or before it retries after a transient error of the service."""
+    """The loop waits until a usage limit ends, or before it retries after a transient error of the service."""
 
-    seconds: float  # how long
+    seconds: float  # length of the wait
     until: str  # the time at which the loop continues, UTC
     account: str  # account with the usage limit, empty after an error of the service
 
@@ -194,11 +194,11 @@ class Rested(Event, name="rested"):
 
 
 class GateStarted(Event, name="gate.started"):
-    gate: str  # its name
+    gate: str  # name of the gate
 
 
 class GateEnded(Event, name="gate.ended"):
-    gate: str  # its name
+    gate: str  # name of the gate
     elapsed: float  # run time
     verdict: str  # `pass`, `exit 1`, `timeout 300s`
     output: str  # the file with its output
@@ -217,7 +217,7 @@ class StateSaved(Event, name="state.saved"):
 
 
 class StateUnsaved(Event, name="state.unsaved"):
-    """Takes the place of `state.saved` if the state file can't be written."""
+    """Emitted instead of `state.saved` if the state file can't be written."""
 
     path: str  # the state file
     why: str  # the system's error message
@@ -227,20 +227,20 @@ class SnapshotTaken(Event, name="snapshot.taken"):
     """The work tree was saved. Only with `safety = "snapshot"`; see [the safety net](safety.md)."""
 
     iteration: int
-    moment: Annotated[str, "before", "after"]  # before or after the iteration
-    number: int  # 1, 2, 3, … within the run
-    ref: str  # its ref in git
-    commit: str  # its commit
+    moment: Annotated[str, "before", "after"]  # whether it was taken before or after the iteration
+    number: int  # number of the snapshot in the run: 1, 2, 3, …
+    ref: str  # git ref of the snapshot
+    commit: str  # commit of the snapshot
 
 
 class SnapshotOmitted(Event, name="snapshot.omitted"):
-    """Private files that are not in the snapshots: no other user may read them. See [the safety net](safety.md)."""
+    """Private files, which no other user may read, are not in the snapshots. See [the safety net](safety.md)."""
 
-    paths: list[str]  # in the repository; each file is reported once in a session
+    paths: list[str]  # relative to the repository; each file is reported once in a session
 
 
 class QuestionAsked(Event, name="question.asked"):
-    """rooda asks the user."""
+    """rooda asks the user a question."""
 
     gate: QuestionGate  # the subject of the question; `checks` in a reflex loop, all others in a goal
     text: str  # the question
@@ -252,10 +252,10 @@ class QuestionAsked(Event, name="question.asked"):
 
 class QuestionAnswered(Event, name="question.answered"):
     gate: QuestionGate  # the subject of the question; `checks` in a reflex loop, all others in a goal
-    answer: str | None  # `y`, `n`, the typed words, or null if there was no answer
+    answer: str | None  # `y`, `n`, the text entered, or null if there was no answer
 
 
 class Problem(Event, name="problem"):
-    """Something went wrong that did not stop the run. May come at any time."""
+    """A problem that did not stop the run. May be emitted at any time."""
 
-    text: str  # what went wrong, in one sentence
+    text: str  # the problem in one sentence

@@ -1,4 +1,4 @@
-"""The events of a session: each goes to the journal first, then to the subscribers in their order."""
+"""Writes the events of a session to its journal and passes them to subscribers."""
 
 import json
 import os
@@ -19,7 +19,7 @@ _json = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 
 
 class Digest:
-    """The hash of a log's lines, for the signature in its last record: one signature for a run, none per event."""
+    """Hashes the lines of a log, so that the signature in its last record covers them all."""
 
     def __init__(self, run: str) -> None:
         import hashlib
@@ -28,23 +28,23 @@ class Digest:
         self._lines: list[bytes] = []  # not hashed yet
 
     def add(self, line: bytes) -> None:
-        """Add a line with its end."""
+        """Add a line, including its line end."""
         self._lines.append(line)
         if len(self._lines) >= MOST_HELD:
             self.settle()
 
     def settle(self) -> None:
-        """Hash what was added. The loop does it while an agent works."""
+        """Hash the lines added so far. The loop calls this while an agent works."""
         self._hash.update(b"".join(self._lines))
         self._lines.clear()
 
     def signature(self, line: bytes) -> str:
-        """The signature of the log up to and including this next line; "" without a key."""
+        """Return the signature of the log including this line, its last; "" without a key."""
         self.settle()
         return signing.mac(self._what, self._hash.digest() + line)
 
     def covers(self, line: bytes) -> bool:
-        """True if this user's rooda wrote the lines so far and this one."""
+        """True if this line has this user's valid signature of itself and all lines before it."""
         self.settle()
         record, signature = signing.parted(line)
         return signing.is_ours(self._what, self._hash.digest() + record, signature)
@@ -60,26 +60,26 @@ class Journal:
         self._path, self._descriptor = "", -1
         self._unsynced = False
         self._digest = Digest(folder.run)
-        self.hidden: tuple[str, ...] = ()  # secrets that no reader gets
+        self.hidden: tuple[str, ...] = ()  # secrets to replace in every event
         self._looked_at: Mapping[str, str] = {}
 
     def hide(self, environ: Mapping[str, str], workspace: str) -> None:
         """Replace the secrets in these variables with stars in all later events."""
-        if environ == self._looked_at:  # most calls of an agent have the same
+        if environ == self._looked_at:  # as for most calls
             return
         self._looked_at = dict(environ)
         found = {*self.hidden, *secrets.forms(environ, (workspace,))}
         self.hidden = tuple(sorted(found, key=len, reverse=True))
 
     def record(self, event: str, turn: dict[str, int], facts: dict[str, Any]) -> dict[str, Any]:
-        """The event as every reader gets it."""
+        """Return the record of an event, with secrets replaced by stars."""
         self._sequence += 1
         stamp = clock.rfc3339_milli(clock.now())
         said = secrets.hide_values_in(facts, self.hidden)
         return {"v": VERSION, "ts": stamp, **self._always, "seq": self._sequence, "event": event, **turn, **said}
 
     def append(self, record: dict[str, Any], durable: bool = False) -> dict[str, Any]:
-        """Write the event and return it: without what has a secret's form, for which one look at its line is enough."""
+        """Write a record and return it, with secrets of a recognizable form replaced by stars."""
         line = _json(record)
         if secret_forms.may_have(line):
             record = secrets.hide_in(record, ())
@@ -102,7 +102,7 @@ class Journal:
             self.close()
 
     def has_vanished(self) -> bool:
-        """True if the log that this session wrote is gone, or another file is in its place; then it begins anew."""
+        """True if this session's log was deleted or replaced; the next event then begins a new log."""
         try:
             if self._descriptor < 0 or os.path.samestat(os.lstat(self._path), os.fstat(self._descriptor)):
                 return False
@@ -132,8 +132,8 @@ class Journal:
         self._descriptor = files.open_append(self._path, 0o600)
 
 
-Subscriber: TypeAlias = Callable[[Json], None]  # gets the event as in its line
-AheadSubscriber: TypeAlias = Callable[[Event], None]  # gets it before the line is written
+Subscriber: TypeAlias = Callable[[Json], None]  # receives the record that was written
+AheadSubscriber: TypeAlias = Callable[[Event], None]  # receives the event before it is written
 NO_TURN: dict[str, int] = {}
 
 
@@ -142,7 +142,7 @@ class Route(NamedTuple):
 
     ahead: tuple[AheadSubscriber, ...]
     then: tuple[Subscriber, ...]
-    in_turn: bool  # its line has the current iteration
+    in_turn: bool  # True if its record has the current iteration
 
 
 class Events:
@@ -156,12 +156,12 @@ class Events:
         self._routes: dict[str, Route] = {}
 
     def subscribe_ahead(self, subscriber: AheadSubscriber, events: Container[str]) -> None:
-        """Call it before one of these events is written."""
+        """Call `subscriber` before any of these events is written."""
         self._ahead.append((subscriber, events))
         self._routes.clear()
 
     def subscribe(self, subscriber: Subscriber, events: Container[str] | None = None) -> None:
-        """Call it after one of these events, or any event, is written."""
+        """Call `subscriber` after any of these events is written; None means all events."""
         self._subscribers.append((subscriber, events))
         self._routes.clear()
 

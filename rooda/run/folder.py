@@ -1,4 +1,4 @@
-"""The folder of one run, `.rooda/runs/<run-id>/`, or a temporary folder if that can't be written."""
+"""Manages the folder of a run, `.rooda/runs/<run-id>/`, or a temporary folder if that can't be written."""
 
 import json
 import os
@@ -20,7 +20,7 @@ MEMORY = "/dev/shm"  # has space even if the only disk is full
 
 
 class RunFolder:
-    """Writes the files of a run; moves to another place when the disk refuses."""
+    """Writes the files of a run; switches to a temporary folder if that fails."""
 
     def __init__(self, workspace: str, run: str) -> None:
         self.run = run
@@ -30,7 +30,7 @@ class RunFolder:
         self._spare = -1  # descriptor of the next output file, created ahead
 
     def ready(self) -> str:
-        """Return the folder; create it if it is missing."""
+        """Return the path of the folder; create it if it is missing."""
         if not files.is_folder(self._path):
             try:
                 dirs.make_home(self._home, "runs", self.run)
@@ -50,7 +50,7 @@ class RunFolder:
         return path
 
     def output(self, name: str) -> tuple[str, int]:
-        """Create an empty file for the output of a process: its path and descriptor, -1 if no disk has space."""
+        """Create an empty output file; return its path and descriptor, or -1 as descriptor if no disk has space."""
         path = os.path.join(self.ready(), name)
         try:
             return path, files.require_space(self._renamed(path) or files.create_output(path))
@@ -63,10 +63,10 @@ class RunFolder:
             return path, -1
 
     def make_spare(self) -> None:
-        """Create the next output file while a process works.
+        """Create the next output file in advance, while a process works.
 
-        Between two calls this can cost more than everything else: ext4 skips the inodes of recently deleted files one
-        by one.
+        Between two calls this can take longer than everything else: ext4 skips the inodes of recently deleted files
+        one by one.
         """
         if self._spare < 0:
             try:
@@ -75,7 +75,7 @@ class RunFolder:
                 pass  # `output` reports it
 
     def _renamed(self, path: str) -> int:
-        """Rename the spare file and return its descriptor; 0 if it is missing."""
+        """Rename the spare file to `path` and return its descriptor; 0 if there is none."""
         descriptor, self._spare = self._spare, -1
         if descriptor < 0:
             return 0
@@ -104,17 +104,17 @@ class RunFolder:
         return problem
 
     def _move(self, problem: OSError) -> None:
-        """Move to the first place that has space."""
+        """Switch to the first temporary folder that has space."""
         import tempfile
 
         self.close()
         refused = f"{self._path} can't be written ({problem.strerror})"
-        self.problem = f"{refused}, nor can any other place"
+        self.problem = f"{refused}, nor can any temporary folder"
         for parent in (None, MEMORY):
             try:
                 path = tempfile.mkdtemp(prefix=TEMPORARY, dir=parent)
                 if files.has_space(path):
-                    self._path, self.problem = path, f"{refused}; notes of this run go to {path}"
+                    self._path, self.problem = path, f"{refused}; writing files of this run to {path}"
                     return
             except OSError:
                 continue
@@ -125,16 +125,16 @@ def folder_of(workspace: str, run: str) -> str:
 
 
 def transcript_in(folder: str, named: object) -> str:
-    """The path of a file of a run that its events name: in the run's own folder, wherever the name points.
+    """Return the path of a file that a run's events name: always in the run's own folder, wherever the name points.
 
-    A run whose disk was full has files in a temporary folder of this user.
+    The only exception is a temporary folder of this user, for a run whose disk was full.
     """
     path = str(named)
     return path if _is_temporary(os.path.dirname(path)) else os.path.join(folder, os.path.basename(path))
 
 
 def _is_temporary(folder: str) -> bool:
-    """True for a folder that `RunFolder` may have made: nobody else can enter it."""
+    """True for a temporary folder that `RunFolder` may have created: only this user can enter it."""
     import tempfile
 
     if not os.path.basename(folder).startswith(TEMPORARY):
@@ -149,7 +149,7 @@ def _is_temporary(folder: str) -> bool:
 
 
 def new_id(workspace: str, name: str) -> str:
-    """Name a run by time, loop and PID. The name sorts last even if the clock was set back."""
+    """Return a new run ID from time, loop and PID. It sorts after all others even if the clock was set back."""
     newest = max(filter(is_id, _runs(workspace)), default="")
     made = f"{clock.file_stamp(clock.now())}-{name}-{os.getpid()}"
     if made <= newest and (moment := clock.parse_time(newest[:16])):
@@ -158,25 +158,25 @@ def new_id(workspace: str, name: str) -> str:
 
 
 def is_id(name: str) -> bool:
-    """True if the name has the form that `new_id` makes."""
+    """True if the name has the form of a run ID."""
     when, _, rest = name.partition("-")
     procedure, _, pid = rest.rpartition("-")
     return len(when) == 16 and bool(procedure) and pid.isdecimal() and name.isascii() and name.isprintable()
 
 
 def loop_of(run: str) -> str:
-    """The name of the procedure or other loop in a run's name."""
+    """Return the name of the loop in a run ID."""
     return run[17:].rpartition("-")[0]
 
 
 def latest(workspace: str, name: str | None) -> str | None:
-    """The newest run folder that has a log; of the loop or run `name`, if given."""
+    """Return the newest run folder that has a log, of the loop or run `name` if given; None if there is none."""
     found = (path for path in reversed(all_of(workspace, name)) if os.path.exists(os.path.join(path, "events.jsonl")))
     return next(found, None)
 
 
 def all_of(workspace: str, name: str | None) -> list[str]:
-    """Every run folder, oldest first; only those of the loop or run `name`, if given."""
+    """Return all run folders, oldest first; only those of the loop or run `name`, if given."""
     wanted = [run for run in _runs(workspace) if name in (None, loop_of(run), run)]
     return [os.path.join(workspace, RUNS, run) for run in sorted(wanted)]
 
@@ -186,19 +186,19 @@ def _runs(workspace: str) -> list[str]:
     return files.list_folder(os.path.join(workspace, RUNS))
 
 
-# Orders from another terminal, in the run's folder: `rooda stop` with its reason, `rooda pause`.
+# Orders from another terminal, saved in the run's folder: `rooda stop` with its reason, `rooda pause`.
 ORDER_FILE = "order"
 _UNREADABLE = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 STOP, PAUSE = "stop", "pause"
 
 
 def leave_order(folder: str, word: str, reason: str = "") -> bool:
-    """Write the order before its signal is sent. False if the folder can't be written."""
+    """Write and sign an order, before its signal is sent; False if the folder can't be written."""
     said = secrets.hide(" ".join(readable(reason).split()), secrets.forms(os.environ, (folder,)))
     order = {"order": word, "reason": said, "at": clock.rfc3339(clock.now())}
     try:
         runs, name = os.path.split(folder)
-        dirs.make_home(os.path.dirname(runs), os.path.basename(runs), name)  # an agent may have cleaned it away
+        dirs.make_home(os.path.dirname(runs), os.path.basename(runs), name)  # an agent may have deleted it
         _write_order(folder, order)
     except OSError:
         return False
@@ -218,19 +218,19 @@ def take_back_order(folder: str) -> None:
 
 
 def order_of(folder: str) -> Json:
-    """The order in force with the texts `order`, `reason` and `at`; {} if there is none that this user signed."""
+    """Return the order signed by this user, with the strings `order`, `reason` and `at`; {} if there is none."""
     order, is_ours = _order(folder)
     return order if is_ours else {}
 
 
 def has_foreign_order(folder: str) -> bool:
-    """True if there is an order that this user did not sign. Nobody obeys it."""
+    """True if there is an order that this user did not sign; rooda ignores it."""
     order, is_ours = _order(folder)
     return bool(order) and not is_ours
 
 
 def sign_order(folder: str) -> Json:
-    """Sign an order that this user did not sign yet, and return it."""
+    """Sign an order that this user has not signed yet, and return it; {} if there is none."""
     order, is_ours = _order(folder)
     if not order or is_ours:
         return {}
@@ -255,16 +255,16 @@ def _order(folder: str) -> tuple[Json, bool]:
 
 
 def _what(name: str, folder: str) -> str:
-    """What a signature covers besides the content: the file's name, and the run as its folder is named."""
+    """Return the purpose that a signature covers: the file's name and the run ID."""
     return f"{name} {os.path.basename(folder)}"
 
 
-# How a session was started: the command line, the working directory, and the run that it was started inside.
+# The origin of a session: the command line, the working directory, and the run inside which it was started.
 ORIGIN_FILE = "start"
 
 
 def note_origin(folder: RunFolder, environ: Mapping[str, str], workspace: str, owner: Owner) -> None:
-    """Write and sign the origin, with secrets replaced by the names of their variables."""
+    """Write and sign the origin of a session, with secrets replaced by references to their variables."""
     every = (sys.argv[1:], owner.remembered, (owner.task,))
     words, before, (work,) = ([to_references(word, environ, workspace) for word in each] for each in every)
     facts: Json = {"words": words, "kept": before, "folder": os.getcwd(), "inside": os.environ.get("ROODA_RUN", "")}
@@ -273,7 +273,7 @@ def note_origin(folder: RunFolder, environ: Mapping[str, str], workspace: str, o
 
 
 def place_of(workspace: str) -> dict[str, str]:
-    """The folder and the commit that a signature holds for."""
+    """Return the folder and the commit for which a signature is valid."""
     return {"workspace": os.path.realpath(workspace), "commit": traces.head_commit(workspace)}
 
 
@@ -281,7 +281,7 @@ UNSIGNED = "not signed by you"
 
 
 def elsewhere(said: Mapping[str, Any], workspace: str) -> str:
-    """Why a valid signature does not hold here: it is for another folder, or another repository lies there now."""
+    """Return why a valid signature does not apply to this folder or its repository; "" if it does."""
     here, commit = place_of(workspace), said.get("commit")
     if said.get("workspace") != here["workspace"]:
         return f"signed by you for {said.get('workspace')}"
@@ -293,7 +293,7 @@ def elsewhere(said: Mapping[str, Any], workspace: str) -> str:
 
 
 def origin_of(folder: str) -> Json:
-    """Read the origin; {} if it is missing or invalid. `signed`: this user signed it, for `workspace` and `commit`."""
+    """Read a session's origin, {} if missing or invalid. `signed`: by this user, for `workspace` and `commit`."""
     try:
         data = files.read_ours(os.path.join(folder, ORIGIN_FILE))
         found = json.loads(data)
@@ -314,6 +314,6 @@ def origin_of(folder: str) -> Json:
 
 
 def sign_origin(folder: str, origin: Json) -> None:
-    """Sign an origin that the user has seen, as it was read."""
+    """Sign an origin that the user has seen, as it was shown."""
     data = signing.signed(_what(ORIGIN_FILE, folder), json.dumps({**origin, "signed": True}).encode())
     files.replace(os.path.join(folder, ORIGIN_FILE), data + b"\n")

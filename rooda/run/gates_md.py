@@ -1,4 +1,4 @@
-"""Quality gates in the AGENTS.md of a project."""
+"""Reads quality gates and commands from the AGENTS.md of a project."""
 
 import re
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _NOT_ONE = re.compile(r"manual verification|not required", re.I)
 
 
 def gates(text: str) -> tuple[Gate, ...]:
-    """The bullets ``- name: `command` `` of the section `## Quality Gates`."""
+    """Return the bullets ``- name: `command` `` in the section `## Quality Gates` as gates."""
     found = []
     for line in _section(text, "quality gates"):
         if (bullet := _BULLET.match(line)) and (command := bullet["command"].strip()):
@@ -31,7 +31,7 @@ def gates(text: str) -> tuple[Gate, ...]:
 
 
 def commands(text: str) -> tuple[Gate, ...]:
-    """The lines ``**Test:** `command` `` of the section `## Build/Test/Lint Commands` that a machine can run."""
+    """Return the automated ``**Test:** `command` `` lines in the section `## Build/Test/Lint Commands`."""
     found = []
     for line in _section(text, "build/test/lint commands"):
         if (said := _COMMAND.match(line)) and not _NOT_ONE.search(line) and said["command"].strip():
@@ -40,7 +40,7 @@ def commands(text: str) -> tuple[Gate, ...]:
 
 
 def _section(text: str, title: str) -> Iterator[str]:
-    """The lines below each second-level heading with this title, up to the next heading of this level or above."""
+    """Yield the lines below second-level headings with this title, up to the next heading of this or a higher level."""
     inside = False
     for line in _content(text):
         heading = _HEADING.match(line)
@@ -51,7 +51,7 @@ def _section(text: str, title: str) -> Iterator[str]:
 
 
 def _content(text: str) -> Iterator[str]:
-    """The lines outside of code fences and comments, which hold examples or disabled text."""
+    """Yield the lines outside code fences and comments, which hold examples or disabled text."""
     fence, comment = "", False
     for line in text.removeprefix("\ufeff").splitlines():
         if len(line) > LONGEST:

@@ -1,4 +1,4 @@
-"""Reads the event logs of runs: each `events.jsonl` in one pass. Nothing else in rooda reads them."""
+"""Reads the event logs of runs, each `events.jsonl` in one pass. No other module reads them."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from rooda.run.spending import Spent, Used, total
 
 MOST = 1e15  # upper bound of every number that is added up
 LARGEST = 268_435_456  # bytes of a log; a larger one is not read
-LONGEST = 4_194_304  # bytes of a line; rooda writes no longer ones
+LONGEST = 4_194_304  # bytes of a line; rooda writes shorter ones
 RECENT = 65_536  # bytes at the end of a log that are read completely; before them only some events matter
 PAUSE = 0.2  # seconds between two reads of a growing log
 OPENING = ("run.started", "run.resumed")
@@ -33,7 +33,7 @@ class Now(NamedTuple):
 
     phase: str = ""  # prompt | agent | gate | waiting | question | between
     since: str = ""
-    account: str = ""  # account with the usage limit that it waits for
+    account: str = ""  # account whose usage limit the run waits for
     until: str = ""
     iteration: int = 0  # as on the screen, from 1
     max_iterations: int = 0
@@ -100,9 +100,9 @@ class SessionState:
             self.reported_seconds = max(self.reported_seconds or 0.0, float(ran))
 
     def used(self, prices: Pricing) -> Iterator[Used]:
-        """Every call of a session that has ended.
+        """Yield all calls of an ended session.
 
-        If a crash cut off a call, its usage is read from the transcript if possible.
+        The usage of a call that a crash cut off is read from its transcript if possible.
         """
         yield from self.calls
         for started in self.open_calls.values():
@@ -111,18 +111,18 @@ class SessionState:
 
     @property
     def spent(self) -> Spent:
-        """The sum of a running session. A call in progress counts, with unknown cost."""
+        """The total usage of a running session. A call in progress counts, with unknown cost."""
         spent, open_ = total(self.calls), len(self.open_calls)
         return spent._replace(calls=spent.calls + open_, unknown=spent.unknown + open_)
 
     @property
     def run_time(self) -> float:
-        """Run time as the end of the session or its last call reported it; otherwise the sum of its calls."""
+        """The run time that the session's end or its last call reported; if neither did, the sum of its calls."""
         return sum(call.seconds for call in self.calls) if self.reported_seconds is None else self.reported_seconds
 
 
 class SessionLog(SessionState):
-    """The log of one session. `refresh` reads what was appended since the last time."""
+    """The log of one session. `refresh` reads the events appended since its last call."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
@@ -151,7 +151,7 @@ class SessionLog(SessionState):
                 self.add(located(record, self.folder))
 
     def elapsed(self, alive: bool) -> float:
-        """Seconds from the first event to the last; for a running session the age of its process, if known."""
+        """Return the seconds from first to last event; for a running session the age of its process, if known."""
         pid = self.run.rpartition("-")[2]
         age = table.age(int(pid)) if alive and pid.isdecimal() else None
         if age is not None:
@@ -161,11 +161,11 @@ class SessionLog(SessionState):
         return max(last - first, 0.0) if first else 0.0
 
 
-Logs: TypeAlias = Callable[[str], SessionLog]  # by path: a new log, or one read before
+Logs: TypeAlias = Callable[[str], SessionLog]  # returns the log at a path: a new one, or one read before
 
 
 def sessions(workspace: str, name: str, loop: str, log: Logs = SessionLog) -> list[SessionLog]:
-    """The sessions of the newest run, oldest first. Times are not compared: the clock may have been set back."""
+    """Return the sessions of the newest run, oldest first. Ignores times, since the clock may have been set back."""
     found: list[SessionLog] = []
     for folder in reversed(run_folder.all_of(workspace, name)):
         session = log(os.path.join(folder, NAME)).refresh()
@@ -176,10 +176,10 @@ def sessions(workspace: str, name: str, loop: str, log: Logs = SessionLog) -> li
 
 
 def newest(workspace: str, name: str, loop: str, begun: str = "", log: Logs = SessionLog) -> SessionLog | None:
-    """The newest session that started or resumed this loop.
+    """Return the newest session that started or resumed this loop; None if it completed the run.
 
-    None if the run was completed in it: whatever can be resumed now is not part of that run. `begun`: the session that
-    started the run according to its state file, even if a kill came before its log said so.
+    A completed run can't be resumed. `begun` is the session that started the run according to its state file; it
+    counts even if rooda was killed before the log recorded the start.
     """
     for folder in reversed(run_folder.all_of(workspace, name)):
         session = log(os.path.join(folder, NAME))
@@ -191,14 +191,14 @@ def newest(workspace: str, name: str, loop: str, begun: str = "", log: Logs = Se
 
 
 def of_run(workspace: str, name: str, loop: str) -> list[SessionLog]:
-    """The sessions of this loop since its last start, if it can be resumed."""
+    """Return the sessions of this loop since its last start; empty if it can't be resumed."""
     log = cache(SessionLog)
     found = sessions(workspace, name, loop, log) if newest(workspace, name, loop, log=log) else []
     return [session for session in found if session.loop == loop]
 
 
 def used(workspace: str, name: str | None = None, since: str = "", prices: Pricing = dict) -> Iterator[Used]:
-    """Every call since `since` (a `ts` of events), oldest first; `run` is the session that started its run."""
+    """Yield all calls since the timestamp `since`, oldest first; their `run` is the session that started the run."""
     begun: dict[tuple[str, str], str] = {}
     for folder in run_folder.all_of(workspace, name):
         session = SessionLog(os.path.join(folder, NAME)).refresh()
@@ -211,7 +211,7 @@ def used(workspace: str, name: str | None = None, since: str = "", prices: Prici
 
 
 def last_limits(workspace: str, name: str, loop: str) -> Budget:
-    """The limits of the newest run of a loop: a resume without options reuses them."""
+    """Return the limits of a loop's newest run, which a resume without options reuses."""
     session = newest(workspace, name, loop)
     if session is None:
         return Budget()
@@ -223,7 +223,7 @@ def last_limits(workspace: str, name: str, loop: str) -> Budget:
 
 
 def is_signed(path: str) -> bool:
-    """True if this user's rooda wrote the log up to its end, and nothing follows but problems of hooks."""
+    """True if this user signed the log up to `run.ended`, and only `problem` events of hooks follow."""
     digest, ended = Digest(os.path.basename(os.path.dirname(path))), False
     for _, line in _lines_if_there(path, 0):
         if ended and (parsed(line) or {}).get("event") != "problem":
@@ -237,7 +237,7 @@ def is_signed(path: str) -> bool:
 
 
 def sign(path: str) -> None:
-    """Sign a log whose end the user has seen; what follows its end is deleted."""
+    """Sign a log up to `run.ended`, once the user has seen it; delete all later lines."""
     digest, found = Digest(os.path.basename(os.path.dirname(path))), list[bytes]()
     for _, line in lines(path):
         if _is_end(line):
@@ -250,7 +250,7 @@ def sign(path: str) -> None:
 
 
 def has_end(path: str) -> bool:
-    """True if the log has an end, signed or not."""
+    """True if the log has a `run.ended` event, signed or not."""
     return any(_is_end(line) for _, line in _lines_if_there(path, 0))
 
 
@@ -259,12 +259,12 @@ def _is_end(line: bytes) -> bool:
 
 
 def records(path: str) -> Iterator[Json]:
-    """Every event of a log."""
+    """Yield all events of a log."""
     return (record for _, line in lines(path) if (record := parsed(line)))
 
 
 def following(path: str, alive: Callable[[], bool], on_wait: Callable[[], None] | None = None) -> Iterator[Json]:
-    """Existing and new events up to run.ended, or until no process is alive that could add one."""
+    """Yield existing and new events up to `run.ended`, or until the process that writes them has ended."""
     offset, last = 0, False
     while True:
         before = offset
@@ -284,7 +284,7 @@ def following(path: str, alive: Callable[[], bool], on_wait: Callable[[], None] 
 
 
 def lines(path: str, offset: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Every complete line from `offset` on, and where it ends. A line that is too long comes as an empty one."""
+    """Yield each complete line from `offset` on with its end offset. A line that is too long is yielded as empty."""
     with files.reading(path, LARGEST) as file:
         file.seek(offset)
         while line := file.readline(LONGEST):
@@ -297,7 +297,7 @@ def lines(path: str, offset: int = 0) -> Iterator[tuple[int, bytes]]:
 
 
 def located(record: Json, folder: str) -> Json:
-    """The event with its transcript's path in the run's own folder."""
+    """Return the event with the path of its transcript moved to `folder`, the run's own folder."""
     if "transcript" not in record:
         return record
     return {**record, "transcript": run_folder.transcript_in(folder, record["transcript"])}
@@ -311,7 +311,7 @@ def _lines_if_there(path: str, offset: int) -> Iterator[tuple[int, bytes]]:
 
 
 def parsed(line: bytes) -> Json | None:
-    """One event; None for a line that is incomplete or not an event."""
+    """Parse one event; None for a line that is incomplete or not an event."""
     try:
         record: Any = loads(line)
     except ValueError:
@@ -321,7 +321,7 @@ def parsed(line: bytes) -> Json | None:
 
 
 def seconds_of(ts: str) -> float:
-    """An event's time in seconds since 1970; 0 if it is invalid."""
+    """Convert an event's `ts` to seconds since 1970; 0 if it is invalid."""
     return clock.parse_time(ts.replace("Z", "+00:00")) or 0.0 if ts else 0.0
 
 
@@ -341,7 +341,7 @@ def _after(now: Now, record: Json, by_node: bool) -> Now:
 
 
 def _counted(now: Now, record: Json, by_node: bool) -> Now:
-    """Set the current iteration and the limit. Each boundary of a flow's top node begins the next iteration."""
+    """Update the iteration and its limit. Each `node.boundary` of a flow's top node begins the next iteration."""
     number = record.get("number" if by_node else "display", now.iteration)
     if record["event"] == "node.boundary" and record.get("status") == "running":
         number += 1
@@ -350,14 +350,14 @@ def _counted(now: Now, record: Json, by_node: bool) -> Now:
 
 
 def _of_top_node(record: Json) -> Json:
-    """The iteration of the flow's top node, because calls have that of their own node; {} if it is unknown."""
+    """Return the iteration of a flow's top node, since calls have that of their own node; {} if it is unknown."""
     if record.get("level", 0) != 0 or not isinstance(record.get("number"), int):
         return {}
     return {"display": record["number"] + (record["event"] == "node.boundary")}
 
 
 def _call(record: Json, started: Json) -> Used | None:
-    """None for a record with invalid fields."""
+    """Return the call in a record; None if its fields are invalid."""
     try:
         return _row(record, started)
     except (TypeError, ValueError, OverflowError):
@@ -406,7 +406,7 @@ def _cut_off(started: Json, prices: Pricing) -> Used | None:
 
 
 def count_lost(sessions: Sequence[SessionLog]) -> int:
-    """How many of the sessions of a resumed run lack a log that began with it: what they used is unknown."""
+    """Return how many sessions of a resumed run lack the beginning of their log, so that their usage is unknown."""
     if not sessions:
         return 1
     began = sessions[0].opening.get("event") == "run.started"

@@ -1,4 +1,4 @@
-"""Hooks: a shell command or a web address gets an event. A hook that fails is reported, and changes nothing else.
+"""Runs hooks: sends an event to a shell command or a URL. A failed hook is reported and has no other effect.
 
 During a run each hook runs under a small supervisor process, so that the loop never waits for it. At the end of the
 run rooda waits for the hooks, within their timeouts.
@@ -40,8 +40,8 @@ about, *sys.path[:] = sys.argv[1:]
 from rooda.run.hooks import supervise_hook
 supervise_hook(about)
 """
-SHOWN = 200  # characters of its output in a warning
-KEPT = 65_536  # bytes of its output on disk
+SHOWN = 200  # characters of a hook's output in a warning
+KEPT = 65_536  # bytes of a hook's output on disk
 GRACE = 1.0  # seconds between SIGTERM and SIGKILL
 SLACK = 3.0  # seconds that the supervisor process may take to start and to end
 
@@ -55,7 +55,7 @@ class Hooks:
         self._running: dict[int, tuple[str, float]] = {}  # by PID: file of its report, and deadline
 
     def run(self, record: Json) -> Iterator[str]:
-        """Run the hooks for this event; yields what went wrong with them and with earlier ones that have ended."""
+        """Run the hooks for an event; yield the failures of these hooks and of earlier ones that have ended."""
         names = [name for name in moments(record, self._moments_by_reason) if name in self._hooks]
         yield from self.finish() if record["event"] == "run.ended" else ()
         for facts in (self._facts(name, record) for name in names):
@@ -66,7 +66,7 @@ class Hooks:
         yield from self._reap()
 
     def finish(self) -> Iterator[str]:
-        """Wait for all hooks to end; not after a signal."""
+        """Wait for all hooks to end, unless a signal arrives; yield their failures."""
         signals = self._context.signals
         while pids := [pid for pid in self._running if not _has_exited(pid)]:
             left = max(self._running[pid][1] for pid in pids) - clock.monotonic()
@@ -78,7 +78,7 @@ class Hooks:
         self._running.clear()
 
     def _facts(self, name: str, record: Json) -> Json:
-        """The data that a process outside the session needs to run one hook."""
+        """Return the data that a process outside the session needs to run one hook."""
         hook, context = self._hooks[name], self._context
         self._counts[name] += 1
         stem = f"hook-{name}" if self._counts[name] == 1 else f"hook-{name}-{self._counts[name]}"
@@ -113,7 +113,7 @@ class Hooks:
 
 
 def supervise_hook(path: str) -> None:
-    """Main function of the supervisor process: run one hook, and print a sentence if it failed."""
+    """Run one hook as the main function of the supervisor process; print a sentence if it fails."""
     facts = json.loads(files.read_ours(path))
     with Signals() as signals:
         problem = _problem({**facts, "env": dict(os.environ)}, signals)
@@ -121,7 +121,7 @@ def supervise_hook(path: str) -> None:
 
 
 def _problem(facts: Json, signals: SignalSource) -> str:
-    """The error text; "" without an error."""
+    """Run a hook and return an error message; "" if it succeeds."""
     given: dict[str, Any] = {key: facts[key] for key in ("argv", "cwd", "env", "output", "stdin", "timeout")}
     spec = supervise.Spec(
         **given, grace=GRACE, cap=KEPT, keep=True
@@ -132,7 +132,7 @@ def _problem(facts: Json, signals: SignalSource) -> str:
         files.write(facts["output"], said.encode("utf-8", "replace") + b"\n")
     if done.ended == "exit" and not done.code:
         return ""
-    why = f"not ended within {facts['timeout']:g}s" if done.ended == "timeout" else f"exit {done.code}"
+    why = f"timed out after {facts['timeout']:g}s" if done.ended == "timeout" else f"exit {done.code}"
     return f"the hook {facts['name']!r} failed ({why}){f': {said}' if said else ''}"
 
 

@@ -1,4 +1,4 @@
-r"""Parameters in a fragment: `{{name}}` becomes the value, `\{{` becomes `{{`, other braces stay."""
+r"""Substitutes parameters in prompt fragments: `{{name}}` becomes the value, `\{{` becomes `{{`."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ PLACEHOLDER = r"\\\{\{|\{\{[ \t]*([A-Za-z_][A-Za-z0-9_-]*)[ \t]*\}\}"
 
 
 def substitute(text: str, parameters: Mapping[str, str], fragment: str) -> str:
-    """Replace placeholders in one pass; values are not searched again. `fragment` names the text in an error."""
+    """Replace placeholders in one pass; values are not searched again. `fragment` is the name used in an error."""
     import re
 
     def value(match: "re.Match[str]") -> str:

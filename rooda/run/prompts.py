@@ -1,4 +1,4 @@
-"""The prompt files of a run."""
+"""Writes the prompt files of a run."""
 
 from typing import NamedTuple
 
@@ -9,14 +9,14 @@ from rooda.run.folder import RunFolder
 
 
 class Measure(NamedTuple):
-    """The encoding that counts a prompt's tokens, and the budget above which to warn."""
+    """The encoding used to count a prompt's tokens, and the number of tokens above which to warn."""
 
     encoding: str = "o200k_base"
     budget: int = 0
 
 
 class PromptFile:
-    """Writes a prompt's file again only if the text differs or the file was changed."""
+    """Writes a prompt's file; writes it again only if the text or the file has changed."""
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
@@ -24,7 +24,7 @@ class PromptFile:
         self._last: tuple[Prompt, tuple[int, ...]] | None = None
 
     def unchanged(self) -> Prompt | None:
-        """The last prompt, if its file was not changed."""
+        """Return the last prompt if its file is unchanged, else None."""
         return self._last[0] if self._last and files.fingerprint(self._last[0].path) == self._last[1] else None
 
     def write(self, text: str, stem: str, measure: Measure) -> Prompt:

@@ -1,4 +1,4 @@
-"""Questions to the user on stdin, at a terminal or piped."""
+"""Reads the user's answers to questions from stdin, a terminal or a pipe."""
 
 import os
 import select
@@ -14,13 +14,13 @@ PIPE_TIMEOUT = 1.0  # seconds for a line on a pipe
 
 
 class Stdin:
-    """Reads one line for each question. What a pipe delivers beyond it is kept for the next."""
+    """Reads one line of stdin per question; keeps further piped lines for the next questions."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def line(self, timeout: float | None, signals: "Signals | None") -> str | None:
-        """Read a line; None at end of input, after the timeout, on a signal, or without stdin."""
+        """Read a line; None at end of input, on a timeout or a signal, or without stdin."""
         try:
             descriptor = sys.stdin.fileno()
         except (OSError, ValueError, AttributeError):
@@ -36,7 +36,7 @@ class Stdin:
         return line.decode("utf-8", "replace")
 
     def _take(self, descriptor: int) -> bool:
-        """Read what is there. False at end of input; a last line without a newline gets one."""
+        """Read the available input into the buffer; False at end of input. Adds a missing final newline."""
         try:
             data = os.read(descriptor, 4096)
         except OSError:
@@ -68,7 +68,7 @@ def at_terminal() -> bool:
 
 
 def waiting_answer(signals: "Signals | None" = None) -> str | None:
-    """A line from piped stdin; None at end of input, if none arrives in time, or without stdin."""
+    """Return a line from piped stdin; None at end of input, on a timeout, or without stdin."""
     return _stdin.line(PIPE_TIMEOUT, signals)
 
 

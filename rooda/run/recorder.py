@@ -15,7 +15,7 @@ from rooda.run.records import Owner
 
 
 class Recorder:
-    """Subscribes to the events that begin or end a turn, and takes a snapshot at each."""
+    """Takes a snapshot at each event that begins or ends a turn, such as an iteration."""
 
     def __init__(self, workspace: str, run: str, owner: Owner, emit: Emit) -> None:
         self._workspace, self._run, self._owner, self._emit = workspace, run, owner, emit
@@ -43,7 +43,7 @@ class Recorder:
             self._take(wanted)
 
     def _take(self, wanted: Sequence[tuple[int, str]]) -> None:
-        """Read the work tree once; it may be both the end of a turn and the beginning of the next."""
+        """Take the wanted snapshots from one read of the work tree: one turn may end where the next begins."""
         try:
             taker = self._taker = self._taker or self._new_taker()
             self._check_last(taker)
@@ -64,7 +64,7 @@ class Recorder:
             if text := command.warning(self._workspace):
                 self._report(text)
             if seen.trouble:
-                self._report(f"The snapshots are not complete: {seen.trouble}")
+                self._report(f"The snapshots are incomplete: {seen.trouble}")
         except GitProblem as problem:
             self._failed = self._taker is None
             rest = "; the loop continues without snapshots" if self._failed else ""
@@ -75,7 +75,7 @@ class Recorder:
             self._report(f"No snapshot: {problem.filename or 'the work tree'}: {problem.strerror or problem}")
 
     def _check_last(self, taker: SnapshotTaker) -> None:
-        """Put the newest snapshot's refs back if an agent moved or deleted them."""
+        """Restore the newest snapshot's refs if an agent moved or deleted them."""
         try:
             if found := taker.put_back():
                 self._emit(Problem(text=f"A snapshot was changed: {found}"))
@@ -83,7 +83,7 @@ class Recorder:
             self._report(f"The newest snapshot is lost: {problem.what}")
 
     def _report_left_out(self, paths: Sequence[str]) -> None:
-        """Report each private file once that is not in the snapshots."""
+        """Report private files that are left out of the snapshots, each once."""
         new = [path for path in paths if path not in self._left_out]
         if new:
             self._left_out.update(new)

@@ -1,4 +1,4 @@
-"""Records of a run of any kind of loop: its loop, commands, quality gates, its end."""
+"""Defines records for runs of every kind of loop: commands, quality gates, the loop, its end."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
@@ -45,7 +45,7 @@ class GateResult(NamedTuple):
 
 
 class Gates(NamedTuple):
-    """All gates of one iteration."""
+    """The results of all gates of one iteration."""
 
     results: tuple[GateResult, ...] = ()
     interrupted: bool = False
@@ -60,23 +60,26 @@ class Gates(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """Why a loop ended. `kind` is max-iterations, success-signal, failures, prompt, agent, limit or signal."""
+    """The reason why a loop ended.
+
+    `kind` is max-iterations, success-signal, failures, prompt, agent, limit or signal.
+    """
 
     kind: str
     code: int
     signal: int = 0
-    note: str = ""  # for people; no code reads it
+    note: str = ""  # for display only
     cause: Cause | None = None
 
 
-# The loop that a session belongs to.
+# The loop that a session belongs to, and its turns, such as iterations.
 TurnOf: TypeAlias = Callable[[str, Mapping[str, Any]], tuple[bool, int | None]]
 OPENING = ("run.started", "run.resumed")
 TURN_EVENTS = (*OPENING, "iteration.started", "iteration.ended", "run.ended")
 
 
 def turn_of(event: str, facts: Mapping[str, Any]) -> tuple[bool, int | None]:
-    """True if the event ends a turn, and the number of the turn that it begins or continues."""
+    """Return True if the event ends a turn, and the number of the turn that it begins or continues, if any."""
     if event == "iteration.started":
         return False, facts["iteration"] + 1
     if event in OPENING:
@@ -85,18 +88,18 @@ def turn_of(event: str, facts: Mapping[str, Any]) -> tuple[bool, int | None]:
 
 
 class LoopKind(NamedTuple):
-    """Facts about one kind of loop for the platform. Each kind has one in its `events.py`."""
+    """The properties of one kind of loop. Each kind defines its own in its `events.py`."""
 
     name: str
     name_field: str = "name"  # of every event: holds the loop's name
     name_variable: str = ""  # environment variable that holds the loop's name as well
-    is_family: bool = True  # the snapshots of all its loops are pruned together, not by name
-    moments: Mapping[str, str] = {}  # the moment of hooks that a `reason` of `run.ended` means
+    is_family: bool = True  # snapshots of all its loops are pruned together, not per name
+    moments: Mapping[str, str] = {}  # maps a `reason` of `run.ended` to the hook that it triggers
     turn_events: tuple[str, ...] = ()  # events that begin or end a turn, in addition to those of every kind
     turn_of: TurnOf = turn_of
 
     def family(self, loop: str) -> str:
-        """The name under which snapshots are pruned together."""
+        """Return the name under which a loop's snapshots are pruned together."""
         return self.name if self.is_family else loop
 
 

@@ -1,4 +1,4 @@
-"""The seal of a loop's state: signed hashes of what rooda wrote, in a file of its own, for formats that are fixed."""
+"""Signs state files whose format is fixed: a separate seal file holds signed hashes of what rooda wrote."""
 
 import json
 import os
@@ -13,17 +13,17 @@ from rooda.run.folder import place_of
 
 
 class Doubt(NamedTuple):
-    """Saved words that would run or reach an agent, and that this user has not signed."""
+    """Saved text that would be run or sent to an agent, but that this user has not signed."""
 
     why: str
     words: Sequence[str]
-    sign: Callable[[], None]  # what was shown, not what is there by then
+    sign: Callable[[], None]  # signs the content that was shown, even if the file has changed since
 
 
 class Seal:
     """Hashes of the contents that rooda wrote, signed for one loop in one workspace.
 
-    Covers what is about to be written and what is on disk until then, so that a crash leaves a valid seal.
+    Covers both the content about to be written and the content on disk, so that a crash leaves a valid seal.
     """
 
     def __init__(self, workspace: str, name: str) -> None:
@@ -39,15 +39,15 @@ class Seal:
         return signing.is_signed(self._what, self._data)
 
     def doubt(self) -> str:
-        """Why this user should not believe what the seal covers; "" if the signature is valid and holds here."""
+        """Return why this user should not trust the sealed content; "" if the seal is valid in this workspace."""
         return folder.elsewhere(self._said, self._workspace) if self.signed else folder.UNSIGNED
 
     def cover(self, data: bytes, before: Iterable[str] = ()) -> None:
-        """Add `data` to those of the hashes `before` that are known. OSError if an old seal stays without it."""
+        """Seal `data`, and keep sealed hashes that are in `before`. Raises OSError if an old seal can't be replaced."""
         self.write([files.sha256(data), *(sha for sha in before if sha in self.hashes)])
 
     def write(self, hashes: Iterable[str]) -> None:
-        """Replace the seal by one of these hashes."""
+        """Write a new seal with these hashes."""
         wanted = list(dict.fromkeys(hashes))
         said = {"ours": wanted, **place_of(self._workspace)}
         data = signing.signed(self._what, json.dumps(said).encode()) + b"\n"
@@ -57,11 +57,11 @@ class Seal:
         except OSError:
             if self.exists:
                 raise
-            return  # without a seal anywhere, save without one
+            return  # there is no seal: the state is saved without one
         self._data, self._said, self.hashes, self.exists = data, said, wanted, True
 
     def covers(self, data: bytes) -> bool:
-        """True if the seal names these bytes, or there is no seal."""
+        """True if the seal covers this content, or there is no seal."""
         return not self.exists or files.sha256(data) in self.hashes
 
     def remove(self) -> None:

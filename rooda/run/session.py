@@ -1,4 +1,4 @@
-"""One session of a loop: run folder, journal, ledger, signals, and the effects that every kind of loop shares."""
+"""Sets up one session of a loop, and offers the operations that every kind of loop shares: prompts, gates, waits."""
 
 import gc
 import os
@@ -39,11 +39,11 @@ from rooda.run.setup import Watch
 if TYPE_CHECKING:
     from rooda.processes.systemd import ManagerNotifier
 
-CLOCK_INTERVAL = 60.0  # seconds between looks at the clock, which may be set during a wait
+CLOCK_INTERVAL = 60.0  # seconds between checks of the clock, which may be set during a wait
 
 
 class Session:
-    """The resources of one start or resume, and the effects that use them."""
+    """The resources of one start or resume of a loop, and the operations that use them."""
 
     def __init__(
         self,
@@ -93,18 +93,18 @@ class Session:
         return owner.setup.watch
 
     def elapsed(self) -> float:
-        """Seconds since this session began."""
+        """Return the seconds since this session began."""
         return clock.monotonic() - self._began
 
     def signalled(self) -> int:
-        """The first signal to rooda, 0 for none. Interrupted if the guardian was killed: that counts as a crash."""
+        """Return the first signal to rooda, 0 if none. Raises Interrupted if the guardian was killed: a crash."""
         first = self._signals.first
         if self._signals.abandoned:
             raise Interrupted(first)
         return first
 
     def _subscribe(self, show: Callable[[Json], None], owner: Owner) -> None:
-        """The screen comes first: it shows an event before a hook gets it."""
+        """Subscribe all handlers of events. The screen is first, so that it shows an event before a hook runs."""
         self._events.subscribe(show)
         if self._notifier:
             self._events.subscribe(self._notifier.report, self._notifier.EVENTS)
@@ -129,13 +129,13 @@ class Session:
         self._journal.hide(environ, self.context.workspace)
 
     def clean(self, text: str) -> str:
-        """Replace secrets with stars: for files that others read too."""
+        """Replace secrets in a text with stars, for files that other people read."""
         return secrets.hide(text, self._journal.hidden)
 
     def prompt(self, text: Callable[[], str], stem: str, measure: Measure, same: bool = False) -> Prompt:
-        """Write a prompt's file and return its facts.
+        """Write a prompt to its file, report its size, and return its record.
 
-        `stem` begins the file's name. `same`: nothing that the prompt is made of has changed.
+        `stem` begins the file's name. `same` means that no part of the prompt has changed.
         """
         began = clock.monotonic()
         prompt = (self._prompt.unchanged() if same else None) or self._prompt.write(text(), stem, measure)
@@ -147,7 +147,7 @@ class Session:
         return prompt
 
     def check(self, gates: tuple[Gate, ...], iteration: int) -> Gates:
-        """Run the quality gates; without gates nothing is reported."""
+        """Run the quality gates and report the result; does nothing without gates."""
         if not gates:
             return Gates()
         began = clock.monotonic()
@@ -168,12 +168,12 @@ class Session:
         return found
 
     def wait(self, seconds: float) -> None:
-        """Wait this long, even if the clock is set; a signal ends the wait. Events report it."""
+        """Wait for a time, unaffected by clock changes, or until a signal arrives; report the wait as events."""
         last = clock.monotonic() + seconds
         self._wait(clock.now() + seconds, lambda: last - clock.monotonic())
 
     def _wait_until(self, moment: float, account: str) -> None:
-        """Wait until the clock shows `moment`, even if it is set during the wait; never longer than expected now."""
+        """Wait until the clock shows `moment`, even if it is set forward; never longer than expected at the start."""
         last = clock.monotonic() + moment - clock.now()
         self._wait(moment, lambda: min(moment - clock.now(), last - clock.monotonic()), account)
 
@@ -203,11 +203,11 @@ class Session:
         self._ledger.close()
 
     def _session_end(self) -> SessionEnd:
-        """The session's part of `run.ended`: run time, refusal of the last call, reason of `rooda stop`."""
+        """Return the session's fields of `run.ended`: run time, refusal of the last call, reason of `rooda stop`."""
         facts: Json = {"refused": self.calls.refused} if self.calls.refused else {}
         folder = self.folder.ready()
         if run_folder.has_foreign_order(folder):
-            self._events.warn(f"{os.path.join(folder, run_folder.ORDER_FILE)} is not signed by you; it is not obeyed")
+            self._events.warn(f"{os.path.join(folder, run_folder.ORDER_FILE)} is not signed by you; ignoring it")
         order = run_folder.order_of(folder)
         if order.get("order") == run_folder.STOP:
             facts |= {"stopped_by": "person", "stopped_because": order["reason"]}
@@ -215,14 +215,14 @@ class Session:
 
 
 def _environment(owner: Owner, run: str) -> dict[str, str]:
-    """The environment of all agents and commands."""
+    """Return the environment of all agents and commands."""
     kind = owner.kind
     named = {kind.name_variable: owner.name} if kind.name_variable else {}
     return {**command.base_environment(), "ROODA_RUN": run, "ROODA_LOOP": kind.name, **named}
 
 
 def _notifier() -> "ManagerNotifier | None":
-    """None unless a service manager started rooda."""
+    """Return a notifier if a service manager started rooda, else None."""
     if not os.environ.get("NOTIFY_SOCKET"):
         return None
     from rooda.processes import systemd

@@ -1,4 +1,4 @@
-"""The settings of a loop of any kind: agent, limits, hooks."""
+"""Defines the settings that every kind of loop has: agent, limits, hooks."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
@@ -15,7 +15,7 @@ class Budget(NamedTuple):
 
 
 class Hook(NamedTuple):
-    """A shell command or a web address that gets an event."""
+    """A shell command or a URL that receives an event."""
 
     command: str
     url: str = ""
@@ -23,7 +23,7 @@ class Hook(NamedTuple):
 
 
 class Watch(Protocol):
-    """Notices what changes in a workspace's trusted files while a loop runs there."""
+    """Detects changes to a workspace's trusted files while a loop runs there."""
 
     def begin(self, run: str, workspace: str) -> None: ...
 
@@ -31,13 +31,13 @@ class Watch(Protocol):
 
 
 class Setup(NamedTuple):
-    """The settings that every kind of loop has, resolved from all tiers."""
+    """The settings that every kind of loop has, resolved from all settings files, variables and options."""
 
     agent: Agent | None = None  # None: not configured; only a run needs one
     budget: Budget = Budget()
     bounds: Bounds = Bounds()
     hooks: Mapping[str, Hook] = {}  # by moment
-    token_budget: int = 0  # of a prompt, 0 = any
+    token_budget: int = 0  # tokens of a prompt above which to warn, 0 = never
     token_encoding: str = "o200k_base"
     retry_wait: float = 5.0
     safety: str = "off"  # off | snapshot
@@ -47,8 +47,8 @@ class Setup(NamedTuple):
     log_timestamp_format: str = "time"
     further: Mapping[str, Any] = {}  # settings without a field of their own
     watch: Watch | None = None
-    unknown_call: float = 0.0  # dollars of a call whose cost is unknown; 0: it stays unknown
+    unknown_call: float = 0.0  # dollars to assume for a call of unknown cost; 0 = none
 
     def value(self, key: str, kind: Callable[[Any], T]) -> T:
-        """The setting of this name as a number, a text …: `setup.value("key", float)`."""
+        """Return a setting from `further`, converted to a type: `setup.value("key", float)`."""
         return kind(self.further[key])

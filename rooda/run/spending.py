@@ -1,4 +1,4 @@
-"""The sum of what agent calls used, and the limit that it reaches. Pure."""
+"""Adds up what agent calls used and checks it against limits. Pure."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -26,7 +26,7 @@ class Used(NamedTuple):
     usage: Usage | None  # None: not reported
     cost: float | None  # dollars; None: unknown, which is not 0
     source: str  # reported | computed | assumed | unknown
-    lost: bool = False  # its transcript or events vanished
+    lost: bool = False  # its transcript or the event log disappeared
 
     @property
     def tokens(self) -> int:
@@ -34,7 +34,7 @@ class Used(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """A sum over calls: of a session, a run, a goal, or a row of `rooda usage`."""
+    """Total usage of several agent calls: of a session, a run, a goal, or a row of `rooda usage`."""
 
     calls: int = 0
     cost: float = 0.0
@@ -42,11 +42,11 @@ class Spent(NamedTuple):
     tokens: int = 0
     seconds: float = 0.0
     estimated: bool = False  # part of `cost` is an estimate
-    lost: int = 0  # calls whose transcript or events vanished, so that their cost is nobody's word
+    lost: int = 0  # calls whose transcript or event log disappeared, so that their usage is unknown
 
     @property
     def known_cost(self) -> float | None:
-        """The cost; None if calls were made and the cost of all of them is unknown."""
+        """The total cost; None if there are calls and the cost of each is unknown."""
         return None if self.calls and self.unknown == self.calls else self.cost
 
 
@@ -73,20 +73,20 @@ def plus(one: Spent, other: Spent) -> Spent:
 def add(
     spent: Spent, cost: float | None, usage: Usage | None = None, seconds: float = 0.0, estimated: bool = False
 ) -> Spent:
-    """The sum with one more call. An unknown cost (None) adds no dollars, and the call counts as unknown."""
+    """Return the total with one more call. An unknown cost (None) adds no dollars, and the call counts as unknown."""
     return plus(spent, Spent(1, cost or 0.0, int(cost is None), sum(usage) if usage else 0, seconds, estimated))
 
 
 def difference(before: Spent, now: Spent) -> Spent:
-    """The sum of the calls between two sums."""
+    """Return the total of the calls made between two totals."""
     calls, cost, unknown = now.calls - before.calls, now.cost - before.cost, now.unknown - before.unknown
     return Spent(calls, cost, unknown, now.tokens - before.tokens, now.seconds - before.seconds, now.estimated)
 
 
 def reached_limit(budget: Budget, spent: Spent, seconds: float) -> Cause | None:
-    """The limit that forbids a further call; None while one may be made. `seconds`: run time so far.
+    """Return the limit that forbids a further call, None if a call is allowed. `seconds` is the run time so far.
 
-    A lost call could have used any amount.
+    A lost call reaches any limit of cost or tokens, since it could have used any amount.
     """
     if spent.lost and budget.cost > 0:
         return Cause("cost", spent.cost, budget.cost, spent.unknown, spent.lost)
@@ -102,11 +102,11 @@ def reached_limit(budget: Budget, spent: Spent, seconds: float) -> Cause | None:
 
 
 def in_words(cause: Cause) -> str:
-    """A limit as the beginning of a sentence; "" for a cause of another kind."""
+    """Describe a limit as the beginning of a sentence; "" if the cause is not a limit."""
     if cause.lost:
         limit = dollars(cause.limit) if cause.kind == "cost" else f"{cause.limit:,.0f} tokens"
         calls = "a call" if cause.lost == 1 else f"{cause.lost} calls"
-        why = f"what {calls} used is unknown, since the transcript or the events vanished"
+        why = f"the usage of {calls} is unknown, since the transcript or the event log disappeared"
         return f"Limit of {limit}: {why}; resume without the limit, or price such calls with [budget] unknown_call"
     if cause.kind == "cost":
         doubt = f" (the cost of {cause.unknown} calls is unknown)" if cause.unknown else ""
@@ -119,12 +119,12 @@ def in_words(cause: Cause) -> str:
 
 
 def cause_facts(cause: Cause | None) -> Json:
-    """The field `cause` of `run.ended`, without the fields that are empty for its kind."""
+    """Return the field `cause` of `run.ended`, without the keys that are empty for its kind."""
     return {"cause": {key: value for key, value in cause._asdict().items() if value}} if cause else {}
 
 
 def cause_of(record: Json) -> Cause | None:
-    """Read the field `cause`; None if it is missing or malformed."""
+    """Read the field `cause` of an event; None if it is missing or malformed."""
     try:
         return json.decode(Cause, record["cause"])
     except (KeyError, TypeError, json.Mismatch):
@@ -132,7 +132,7 @@ def cause_of(record: Json) -> Cause | None:
 
 
 def uncounted(budget: Budget, reply: Reply) -> str:
-    """A warning about a call that a cost limit can't count; "" if it can, or without such a limit."""
+    """Return a warning if there is a cost limit but the cost of this call is unknown, else ""."""
     if budget.cost <= 0 or reply.cost is not None or reply.ended == "not-started":
         return ""
     what = f"The cost of this call is unknown, so it does not count towards the cost limit of {dollars(budget.cost)}"
@@ -140,5 +140,5 @@ def uncounted(budget: Budget, reply: Reply) -> str:
 
 
 def dollars(amount: float) -> str:
-    """$1.25; four decimals for amounts below ten cents."""
+    """Format an amount as $1.25, or with four decimals below ten cents."""
     return f"${amount:.2f}" if amount >= 0.1 or not amount else f"${amount:.4f}"

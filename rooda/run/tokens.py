@@ -1,6 +1,6 @@
-"""Exact token counts: the last one, else from the user's cache, else counted by tiktoken in a child process.
+"""Counts tokens exactly: from the last count or the user's cache, else with tiktoken in a child process.
 
-A child process, because the vocabulary takes about 80 MB that the loop would otherwise hold until it ends.
+In the loop itself the vocabulary would hold about 80 MB of memory until the end.
 """
 
 import os
@@ -16,13 +16,13 @@ sys.path[:] = sys.argv[2:]
 from rooda.run.vocabulary import count
 os.write(1, b"%d" % count(sys.stdin.buffer.read(), sys.argv[1]))
 os._exit(0)
-"""  # leaving at once spares the clean-up of 200,000 tokens
+"""  # exiting at once saves the clean-up of 200,000 tokens
 
 _last: list[tuple[str, str, tuple[int, bool]]] = []
 
 
 def count(text: str, encoding: str) -> tuple[int, bool]:
-    """The number of tokens, and whether it is exact; otherwise it is a quarter of the characters."""
+    """Return the number of tokens, and True if it is exact; otherwise the number is a quarter of the characters."""
     key = files.content_key(text)
     if _last and _last[0][:2] == (encoding, key):
         return _last[0][2]
@@ -47,7 +47,7 @@ def _cached(text: str, encoding: str) -> tuple[int, bool]:
 
 
 def _key(data: bytes) -> str:
-    """Two checksums: a collision would cost one wrong count, loading hashlib costs a tenth of a dry run."""
+    """Return two checksums as a cache key. Loading hashlib costs a tenth of a dry run; a collision, one wrong count."""
     return f"{zlib.crc32(data):08x}{zlib.adler32(data):08x}"
 
 
@@ -59,7 +59,7 @@ def _bytes(text: str) -> bytes:
 
 
 def _read(slot: str, key: str, size: int) -> int | None:
-    """The count in the slot, if it is this text's and plausible: a token has 1 to 128 bytes."""
+    """Read the cached count if it belongs to this text and is plausible: a token has 1 to 128 bytes."""
     try:
         entry = files.read(slot)
         number = int(entry[len(key) :])
@@ -70,7 +70,7 @@ def _read(slot: str, key: str, size: int) -> int | None:
 
 
 def _write(slot: str, key: str, number: int) -> None:
-    """Write the slot; a cache that can't be written costs only time."""
+    """Write a count to the cache; errors are ignored, since a missing cache costs only time."""
     try:
         files.make_folder(os.path.dirname(slot))
         files.write(slot, _entry(key, number))
@@ -83,7 +83,7 @@ def _entry(key: str, number: int) -> bytes:
 
 
 def _counted(data: bytes, encoding: str) -> int | None:
-    """tiktoken's count; None if it is not installed, too slow, fails on the text, or a signal ends it."""
+    """Return tiktoken's count; None if it is not installed, too slow, fails on the text, or a signal ends it."""
     import sys
 
     from rooda.errors import Interrupted

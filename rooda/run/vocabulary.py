@@ -1,4 +1,4 @@
-"""Exact token counts with the shipped vocabularies, offline. tiktoken is imported only to count.
+"""Counts tokens exactly and offline with the shipped vocabularies. tiktoken is imported only to count.
 
 A packed vocabulary is zlib over: the number of tokens (4 bytes, big-endian), one length byte per
 token, and the bytes of all tokens; both in the order of their ranks, which have no gaps.
@@ -15,7 +15,7 @@ SMALL = 65_536  # bytes of text up to which selecting tokens is faster than load
 
 
 class Rules(NamedTuple):
-    """Rules of an encoding: the pattern that splits text, and the ids of special tokens."""
+    """Rules of an encoding: the pattern that splits text, and the IDs of special tokens."""
 
     pattern: str
     special: Mapping[str, int]
@@ -43,7 +43,7 @@ ENCODINGS: Mapping[str, Rules] = {
 
 
 def count(data: bytes, encoding: str) -> int:
-    """Count the tokens of a UTF-8 text. Special tokens count as text, invalid bytes as U+FFFD."""
+    """Count the tokens of UTF-8 text. Special tokens count as text, invalid bytes as U+FFFD."""
     text = data.decode("utf-8", "replace")
     everything = tokens(encoding)
     ranks = needed(everything, text.encode()) if len(data) <= SMALL else all_of(everything)
@@ -51,7 +51,7 @@ def count(data: bytes, encoding: str) -> int:
 
 
 def tokens(encoding: str) -> tuple[bytes, ...]:
-    """All tokens of a vocabulary; the index of each is its rank."""
+    """Return all tokens of a vocabulary; the index of each is its rank."""
     import struct
     import zlib
 
@@ -69,7 +69,7 @@ def all_of(everything: Sequence[bytes]) -> dict[bytes, int]:
 
 
 def needed(everything: Sequence[bytes], data: bytes) -> dict[bytes, int]:
-    """The ranks that this text can need: tiktoken looks up only byte runs of the text.
+    """Return the tokens and ranks that this text can need: tiktoken looks up only byte sequences of the text.
 
     Tokens whose first three bytes are not in the text are left out, so that building the encoder takes a quarter of
     the time. tiktoken requires all single bytes.

@@ -1,6 +1,6 @@
-"""The workspaces in which this user ran loops, for `rooda status --all` and `rooda resume --all`.
+"""Records the workspaces in which this user ran loops, for `rooda status --all` and `rooda resume --all`.
 
-One small file each, so that adding or removing one needs no lock. A workspace that can't be recorded stops no loop.
+Each has a small file, so that adding or removing one needs no lock. A failure to record one stops no loop.
 """
 
 import json
@@ -23,7 +23,7 @@ def record(workspace: str) -> None:
 
 
 def known() -> list[str]:
-    """The recorded workspaces that still exist; the files of the others are removed."""
+    """Return the recorded workspaces that still exist; remove the records of the others."""
     home = dirs.state("workspaces")
     found = []
     for name in files.list_folder(home) if home else ():
@@ -37,7 +37,7 @@ def known() -> list[str]:
 
 
 def _read(path: str) -> str:
-    """Read a workspace's path; "" for a file that rooda did not write."""
+    """Read a workspace's path from its record; "" if the record is invalid."""
     try:
         workspace = json.loads(files.read_ours(path))["workspace"]
     except (OSError, ValueError, TypeError, KeyError, RecursionError):

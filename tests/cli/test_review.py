@@ -169,7 +169,7 @@ def test_a_hook_that_prints_without_end(ws: Workspace) -> None:
     ws.sections["hooks"] = '\n[hooks]\ndone = { command = "yes", timeout = 0.5 }\n'
     ws.procedure()
     ran = ws.rooda("build", "-n", "1")
-    assert ran.code == 0 and "the hook 'done' failed (not ended within 0.5s)" in ran.err
+    assert ran.code == 0 and "the hook 'done' failed (timed out after 0.5s)" in ran.err
 
 
 def test_the_starter_may_die(ws: Workspace) -> None:

@@ -215,7 +215,7 @@ def test_S_02_b9_a_forged_order_is_not_obeyed(ws: Workspace) -> None:
     path = '"$(dirname "$(ls -d .rooda/runs/*/start | tail -1)")"/order'
     ws.side(1, f"echo '{json.dumps(order)}' >{path}; kill -TERM $PPID; sleep 30 & wait")
     ran = ws.rooda("build", "-n", "3")
-    assert ran.code == 143 and "order is not signed by you; it is not obeyed" in ran.both, ran.both
+    assert ran.code == 143 and "order is not signed by you; ignoring it" in ran.both, ran.both
     ended = ws.events()[-1]
     assert ended["event"] == "run.ended" and "stopped_by" not in ended
     assert "approved by the owner" not in ws.rooda("status").both + ws.rooda("why").both
@@ -298,7 +298,7 @@ def test_S_02_a_forged_request_does_not_pause_a_goal(g: Goals) -> None:
     """Left by the agent, as `rooda goal pause` would: the loop says so and works on."""
     g.side("step-1", 'echo \'{"request": "pause"}\' >.rooda/goal.request; touch a.ok')
     ran = g.run("-n", "2")
-    assert "goal.request is not signed by you; it is not obeyed" in ran.both and "pause requested" not in ran.out
+    assert "goal.request is not signed by you; ignoring it" in ran.both and "pause requested" not in ran.out
     assert g.kinds == ["plan", "step", "step"]
 
 

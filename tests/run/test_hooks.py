@@ -79,7 +79,7 @@ def test_a_hook_that_hangs_is_ended(ws: Workspace) -> None:
     """A hook is ended after its timeout, with all its processes."""
     hooked(ws, done={"command": "sleep 1000", "timeout": 0.2})
     ran = ws.rooda("build", "-n", "1")
-    assert ran.code == 0 and "the hook 'done' failed (not ended within 0.2s)" in ran.err
+    assert ran.code == 0 and "the hook 'done' failed (timed out after 0.2s)" in ran.err
     assert ws.leftovers() == []
 
 

@@ -141,7 +141,7 @@ def test_a_web_hook_of_each_kind(bare: Workspace, server: Server, kind: str) -> 
     assert posted.pop("moment") == "done" and posted == bare.events()[-1]
 
 
-@pytest.mark.parametrize(("status", "said"), [(None, "not ended within 0.5s"), (500, "500")])
+@pytest.mark.parametrize(("status", "said"), [(None, "timed out after 0.5s"), (500, "500")])
 def test_a_server_that_hangs_or_refuses(bare: Workspace, server: Server, status: int | None, said: str) -> None:
     """A server that never answers times out, one that refuses is reported; the exit code is the run's."""
     server.status = status
@@ -164,9 +164,9 @@ def waiting(ws: Workspace, hook: object) -> Loops:
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ('cat >>"$FAKE/told"; trap "" TERM; sleep 1000', "not ended within 1.5s"),
+        ('cat >>"$FAKE/told"; trap "" TERM; sleep 1000', "timed out after 1.5s"),
         ('cat >>"$FAKE/told"; echo no such channel; exit 3', "exit 3): no such channel"),
-        ('cat >>"$FAKE/told"; exec yes', "not ended within 1.5s"),
+        ('cat >>"$FAKE/told"; exec yes', "timed out after 1.5s"),
         ('cat >>"$FAKE/told"; (setsid sleep 1000 &) </dev/null >/dev/null 2>&1', ""),
     ],
     ids=["hangs", "fails", "floods", "leaves a daemon"],

@@ -17,7 +17,7 @@ ERASERS = {
     "events": "rm .rooda/runs/*/events.jsonl",
     "other-events": "cd .rooda/runs/*; cp events.jsonl x; mv x events.jsonl",
 }
-UNKNOWN = "what a call used is unknown, since the transcript or the events vanished"
+UNKNOWN = "the usage of a call is unknown, since the transcript or the event log disappeared"
 
 
 def made(ws: Workspace) -> int:
@@ -103,7 +103,7 @@ def test_S_14_which_limit_it_is(budget: Budget, spent: Spent, expected: Cause | 
     found = reached_limit(budget, spent, 1.0)
     assert found == expected
     if found:
-        assert "vanished" in in_words(found) and ("2 calls" in in_words(found)) == (spent.lost == 2)
+        assert "disappeared" in in_words(found) and ("2 calls" in in_words(found)) == (spent.lost == 2)
 
 
 def test_S_14_wrong_prices_are_refused(ws: Workspace) -> None:

@@ -163,7 +163,7 @@ def test_a_machine_whose_one_disk_is_full(tmp_path: Path) -> None:
     ran = subprocess.run(words, env=env, cwd=tmp_path, capture_output=True, text=True)
     if ran.stderr.startswith("unshare: "):
         pytest.skip("may have no mounts of its own here, in a chroot for one")
-    moved = re.search(r"notes of this run go to (/dev/shm/rooda-\S+)", ran.stdout + ran.stderr)
+    moved = re.search(r"writing files of this run to (/dev/shm/rooda-\S+)", ran.stdout + ran.stderr)
     assert moved, ran.stdout + ran.stderr
     shutil.rmtree(moved[1])
     assert ran.returncode == 0 and "Traceback" not in ran.stderr

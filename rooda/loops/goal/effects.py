@@ -107,7 +107,7 @@ class Effects(World):
         except OSError:
             return ""
         if signing.has_key() and not signing.is_signed(what_is_requested(self._context.workspace), data):
-            self.emit(Problem(text=f"{path} is not signed by you; it is not obeyed"))
+            self.emit(Problem(text=f"{path} is not signed by you; ignoring it"))
             return ""
         return next((word for word in REQUESTS if requested(word) == signing.parted(data)[0]), "")
 

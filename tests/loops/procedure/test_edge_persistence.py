@@ -86,7 +86,7 @@ def test_O_114_a_folder_that_may_not_be_written(ws: Workspace, folder: str) -> N
     assert whole_run(ran, 2), ran
     assert len(ws.calls) == 2
     assert "Permission denied" in ran.err
-    said = [line for line in ran.err.splitlines() if "notes of this run" in line]
+    said = [line for line in ran.err.splitlines() if "files of this run" in line]
     assert len(said) <= 2
 
 
@@ -119,7 +119,7 @@ def test_O_114_a_file_in_place_of_the_rooda_folder(ws: Workspace) -> None:
     assert [call.prompt for call in ws.calls] == [ws.calls[0].prompt] * 2
     assert b"## OBSERVE\nOBS" in ws.calls[0].prompt
     assert ws.read(".rooda") == "mine\n"
-    assert len([line for line in ran.err.splitlines() if "notes of this run" in line]) == 1
+    assert len([line for line in ran.err.splitlines() if "files of this run" in line]) == 1
 
 
 def test_O_114_everything_cleaned_away_in_mid_run(ws: Workspace) -> None:

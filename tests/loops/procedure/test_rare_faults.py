@@ -19,9 +19,9 @@ def test_a_rooda_folder_that_cannot_be(ws: Workspace) -> None:
     ran = ws.rooda("build", "-n", "3")
     assert ran.code == 0 and len(ws.calls) == 3
     assert masked(ran.lines)[-1] == "[T] Reached max iterations: 3 (total: D)"
-    assert 1 <= ran.err.count("notes of this run go to") <= 3
+    assert 1 <= ran.err.count("writing files of this run to") <= 3
     assert ws.read(".rooda") == "in the way\n" and "Traceback" not in ran.both
-    folder = next(line for line in ran.err.splitlines() if "notes of this run go to" in line).rpartition(" ")[2]
+    folder = next(line for line in ran.err.splitlines() if "writing files of this run to" in line).rpartition(" ")[2]
     assert os.stat(folder).st_mode & 0o077 == 0
     shutil.rmtree(folder)
 
