@@ -85,11 +85,11 @@ def _write_owner(held: lock.Lock) -> None:
     try:
         held.write_owner()
     except OSError:
-        pass  # the ledger reports it when it begins
+        pass  # the ledger reports this error when it is created
 
 
 def with_earlier_limits(setup: Setup, workspace: str, kind: str, name: str, typed: Json) -> Setup:
-    """Return the setup of a resumed run, with the limits given now, else of the last session, else of the settings."""
+    """Return a resumed run's setup. Its limits are those given now, else the last session's, else the settings'."""
     before = history.last_limits(workspace, name, kind)._asdict()
     fields = {row.into.removeprefix("budget."): key for key, row in LOOP.items() if row.into.startswith("budget.")}
     going_on = {field: before[field] for field, key in fields.items() if key not in typed and before[field]}

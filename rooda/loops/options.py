@@ -36,7 +36,7 @@ _FOLDER = click.Path(exists=True, file_okay=False)
 
 
 class Value(click.ParamType):  # type: ignore[type-arg]  # generic only in newer click
-    """The value of a setting, with the checks and error messages of the settings."""
+    """Click parameter type of a setting, which checks values and reports errors as the settings do."""
 
     name = "value"
 
@@ -122,7 +122,7 @@ def for_start() -> list[click.Parameter]:
         *_numbers(),
         *of(PROCEDURE, "agent"),
         *of(PROCEDURE, "prompt"),
-        click.Option(["-d", "--dry-run"], is_flag=True, help="Show the prompt and stop; no agent, no state."),
+        click.Option(["-d", "--dry-run"], is_flag=True, help="Show the prompt and exit; run no agent, save no state."),
         click.Option(["--resume"], is_flag=True, help="Resume an interrupted run if there is one."),
         click.Option(["--fresh"], is_flag=True, help="Start over, even if a run was interrupted."),
         worktree(),
@@ -175,7 +175,7 @@ def context_of(parameters: list[click.Parameter]) -> click.Context:
 
 
 def parsed(context: click.Context, words: Iterable[str]) -> Json:
-    """Parse the words of an earlier command line; {} if this version of rooda can't."""
+    """Parse the words of an earlier command line into options; {} if this version of rooda can't."""
     try:
         typed, _, _ = context.command.make_parser(context).parse_args([*words])
     except click.UsageError:
@@ -202,7 +202,7 @@ def flags_of(keys: Mapping[str, Key], typed: Json) -> Json:
 
 
 def is_omitted(value: Any, both: bool) -> bool:
-    """True if the option was omitted from the command line. `both`: it has a --no-… form, so False was given."""
+    """True if an option was not given. `both`: it also has a --no-… form, so False means that it was given."""
     return value is None or value == () or (value is False and not both)
 
 

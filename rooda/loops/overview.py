@@ -26,7 +26,7 @@ SELDOM = 10  # loops that aren't running are read again at every tenth refresh
 
 
 class Found(NamedTuple):
-    """A loop's row in the status table, and what its files say about it."""
+    """A loop's row in the status table, and the details in its files."""
 
     row: Row
     facts: Json

@@ -32,7 +32,7 @@ class Row(NamedTuple):
     """Description of a loop kind that can be read without loading the kind's modules."""
 
     package: str
-    summary: str = ""  # of its command in `rooda --help`; procedures have no common command
+    summary: str = ""  # help line of its command in `rooda --help`; procedures have no common command
     starting: tuple[str, ...] = ()  # subcommands that run a loop
     homes: tuple[str, ...] = ()  # paths in a workspace; the kind is loaded only if one of them exists,
     branches: str = ""  # or if the repository has a branch below this prefix,
@@ -97,7 +97,7 @@ def procedure_command(name: str, where: "Where", words: "Sequence[str]") -> "cli
 
 
 def first_prompt(settings: "Settings", name: str) -> str:
-    """Return the prompt for the first iteration of the procedure NAME."""
+    """Return the prompt for the first iteration of the procedure `name`."""
     prompt: str = _module(OODA, "kind").first_prompt(settings, name)
     return prompt
 
@@ -150,7 +150,7 @@ class Kind(Protocol):
         """Return the saved commands and prompts that a resume of NAME would use and this user has not signed."""
 
     def is_name(self, name: str) -> bool:
-        """True if NAME has a form that only names of this loop kind have."""
+        """True if only loops of this kind have names of NAME's form."""
 
     def close(self, workspace: str, name: str, reason: str) -> bool:
         """Record that NAME must not be resumed; return False if loops of this kind always stay resumable."""
@@ -180,7 +180,7 @@ def _module(kind: str, name: str) -> ModuleType:
 
 
 def kinds_in(workspace: str) -> list[str]:
-    """Return the kinds that may have a loop in the workspace, without loading them. Refuses symlinks."""
+    """Return the loop kinds that may have left files in the workspace, without loading them."""
     refuse_links(workspace)
     locks = lock.recorded(workspace)
     return [kind for kind, row in KINDS.items() if _has_left(row, workspace, locks)]

@@ -57,7 +57,7 @@ class Option(NamedTuple):
 
     @property
     def words(self) -> list[str]:
-        """Return the option as words of a command line."""
+        """Return the option as command-line words."""
         flag = max(self.parameter.opts, key=len)
         if isinstance(self.value, bool):
             return [flag if self.value else self.parameter.secondary_opts[0]]
@@ -81,7 +81,7 @@ def with_remembered(here: Where, typed: Mapping[str, Any], kind: str, name: str,
         option = _from_here(_with_secrets(each), known["folder"], here.workspace)
         try:
             value = cast(context, option.parameter, option.value)
-        except ValueError:  # written by another version of rooda, or edited
+        except ValueError:  # recorded by another version of rooda, or edited
             continue
         found[each.name] = (*value, *typed.get("param", ())) if each.name == "param" else value
         words += option.words
@@ -90,12 +90,12 @@ def with_remembered(here: Where, typed: Mapping[str, Any], kind: str, name: str,
 
 
 def has_remembered(workspace: str, kind: str, name: str) -> bool:
-    """True if the run was started with options that a resume uses again."""
+    """True if the run was started with options that a resume reuses."""
     return bool(words_of(kind, _known(workspace, kind, name)))
 
 
 def words_of(kind: str, origin: Json) -> list[str]:
-    """Return the options that a resume reuses from the record of a start, as words of a command line."""
+    """Return the options that a resume reuses from the record of a start, as command-line words."""
     return [word for option in _options(_context(kind), origin).values() for word in option.words]
 
 

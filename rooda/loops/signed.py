@@ -81,7 +81,7 @@ def rows(found: list[Doubt]) -> list[str]:
 
 
 def sign(found: list[Doubt]) -> None:
-    """Sign what was shown. If a signature can't be written, rooda asks again next time."""
+    """Sign commands and prompts that the user accepted. If a signature can't be written, rooda asks again next time."""
     for each in found:
         _accepted.add(each.why)
         with suppress(OSError):

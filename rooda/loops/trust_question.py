@@ -106,7 +106,7 @@ def fact_line(fact: Fact) -> str:
 
 
 def shortened(text: str, room: int) -> str:
-    """Cut a long text in the middle: a command could hide behind a long beginning."""
+    """Shorten a long text in the middle, because a command could hide behind a long beginning."""
     if len(text) <= room:
         return text
     head = (room - 3) * 2 // 3

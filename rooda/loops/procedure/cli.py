@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def procedure_command(name: str, where: Where, words: Sequence[str]) -> click.Command:
-    """Return the command that runs a procedure; raise UsageProblem if its name is unknown, unless -C may define it."""
+    """Return a procedure's command; raise UsageProblem for an unknown name, unless -C or --config may define it."""
     found = configuration.load(where.workspace, where.config)
     if name in procedures.names(found):
         summary = procedures.summary(found, name)

@@ -46,8 +46,8 @@ class IterationEnded(Event, name="iteration.ended", durable=True):
     max_iterations: int  # the limit, 0 = none
     phase: Literal["persist"]  # the part of the iteration
     elapsed: float  # the agent's run time, gates not included
-    outcome: Outcome  # of the iteration
-    exit_code: int  # of the agent
+    outcome: Outcome  # how the iteration ended
+    exit_code: int  # the agent's exit code
     ended: Ended  # as in `agent.ended`
     limit: float  # as in `agent.ended`
     note: str  # as in `agent.ended`
@@ -61,15 +61,15 @@ class IterationEnded(Event, name="iteration.ended", durable=True):
 
 
 class RunEnded(Event, name="run.ended", durable=True):
-    # the rule that ended it
+    # the rule that ended the loop
     reason: Annotated[str, "max-iterations", "success-signal", "failures", "prompt", "agent", "limit", "signal"]
     status: Annotated[str, "completed", "aborted", "interrupted"]  # as in the state file
-    exit_code: int  # of rooda
+    exit_code: int  # rooda's exit code
     signal: int  # the number of the first signal that was received, else 0
     note: str  # what was wrong with the prompt, what the agent's CLI said, or which limit was reached
     iterations: int  # iterations completed, earlier sessions included
     max_iterations: int  # the limit, 0 = none
     consecutive_failures: int  # at the end
     elapsed: float  # run time of earlier sessions, and this session's wall time
-    timing: Timing  # of the agent's run times: `count`, `min`, `max`, `mean`, from two on `stddev`; empty without any
+    timing: Timing  # the agent's run times: `count`, `min`, `max`, `mean`, `stddev` if two or more; empty if none
     cause: EndCause = ABSENT

@@ -70,7 +70,7 @@ def call_of(procedure: Procedure, state: OodaState, prompt: Prompt) -> Call:
 
 
 def why_stop(state: OodaState, signal: int) -> Ending | None:
-    """Return the ending if the loop must stop. Failures win over the iteration limit, and that over a late signal."""
+    """Return the ending if the loop must stop. Failures win over the iteration limit, and both over a late signal."""
     if state.status == INTERRUPTED:
         return Ending("signal", code_of_signal(signal), signal)
     if state.status == COMPLETED:

@@ -33,7 +33,7 @@ TITLE = "# OODA Loop Iteration"
 
 
 def assemble(sections: Mapping[str, Sequence[str]], context: Sequence[str] = (), preamble: str = "") -> str:
-    """Return the prompt: preamble if any, title, context if any, then the four phases, without trailing newlines."""
+    """Return the whole prompt: preamble if any, title, context if any, then the four phases."""
     parts = [_stripped(preamble)] if preamble else []
     parts.append(TITLE)
     if context:

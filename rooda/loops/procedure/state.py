@@ -75,7 +75,7 @@ def total_seconds(state: OodaState) -> float:
 
 
 def timing(durations: Iterable[float]) -> "Timing":
-    """Return statistics of the durations, in constant memory (Welford); the population's stddev needs two or more."""
+    """Return count, min, max, mean and, for two or more durations, the population's stddev (Welford's algorithm)."""
     count, mean, spread, low, high = 0, 0.0, 0.0, 0.0, 0.0
     for value in durations:
         count += 1

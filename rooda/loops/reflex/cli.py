@@ -172,7 +172,7 @@ resume = click.Command(
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
 def status(ctx: click.Context, alias: str | None, artifact: bool, as_json: bool) -> int:
-    """Show the progress of the active loop, or of ALIAS. Changes nothing."""
+    """Show the progress of the active loop, or of ALIAS."""
     place = find(where(ctx).workspace, alias)
     found = facts_of(place) if place else {}
     if as_json:

@@ -59,7 +59,7 @@ class ReflexBreach(Event, name="reflex.breach"):
     step: str  # the phase
     attempt: int  # 1 or 2
     error: str  # what is wrong with its answer
-    last: bool  # true: the loop ends
+    last: bool  # true: it was the last attempt, so the loop ends
 
 
 class ReflexChecks(Event, name="reflex.checks"):
@@ -85,10 +85,10 @@ class ReflexBlock(Event, name="reflex.block"):
     score: str  # two decimals, as text
     passed: bool  # true: it reached the threshold without a failed rule
     plan: str  # its steps on one line
-    hash: str  # of the artifact, first 8 characters
-    changed: list[str] | None  # headings of sections; null: no earlier artifact
-    failed: list[str]  # ids of rules
-    warnings: list[str]  # ids of rules
+    hash: str  # first 8 characters of the artifact's hash
+    changed: list[str] | None  # headings of changed sections; null: no earlier artifact
+    failed: list[str]  # ids of failed rules of severity `fail`
+    warnings: list[str]  # ids of failed rules of other severities
     artifact: str  # its path, relative to the workspace
     fixes: list[list[str]]  # pairs of rule id and what to do
 
@@ -101,16 +101,16 @@ class ReflexBoundary(Event, name="reflex.boundary"):
 
 class RunEnded(Event, name="run.ended", durable=True):
     status: Annotated[str, "completed", "stopped", "failed", "running"]  # `running`: the loop can be resumed
-    # as `stop_reason`; of a loop that can be resumed `signal`, `limit` or `files`; `gone` if its files were removed
+    # as `stop_reason`; if the loop can be resumed `signal`, `limit` or `files`; `gone` if its files were removed
     reason: str
-    note: str  # the same in words
+    note: str  # the reason, in words
     stop_reason: str  # as `stop.reason` in `run.json`
-    exit_code: int  # of rooda
+    exit_code: int  # rooda's exit code
     number: int  # the iteration
     max_iterations: int  # the limit
     level: Level  # phase level
-    final_score: str | None  # of the current artifact, two decimals; null: it was not evaluated
-    last_evaluated_score: str | None  # of the last evaluated artifact, in that case
+    final_score: str | None  # score of the current artifact, two decimals; null: it was not evaluated
+    last_evaluated_score: str | None  # score of the last evaluated artifact, if `final_score` is null
     # only after `iteration_limit`: `threshold`, `gap`, `blocking` rules, `passed_rules`, `total_rules`
     distance: Distance = ABSENT
     error: str  # why a phase failed for good

@@ -51,7 +51,7 @@ class Place(NamedTuple):
 
     @property
     def shown_artifact(self) -> str:
-        """Path relative to the workspace, as checks and messages show it."""
+        """Return the artifact's path relative to the workspace, as checks and messages show it."""
         return "/".join((*HOME.split(os.sep), self.alias, "artifact.md"))
 
     @property
@@ -60,7 +60,7 @@ class Place(NamedTuple):
 
     @property
     def seal(self) -> Seal:
-        """The seal over saved commands and prompts. Everything else in the state is harmless."""
+        """Return the seal over saved commands and prompts. Everything else in the state is harmless."""
         return Seal(self.workspace, f"reflex-{self.alias}")
 
 
@@ -266,7 +266,7 @@ START_NEW = "Start a new loop with: rooda reflex new TASK"
 
 
 def named(workspace: str, alias: str) -> Place:
-    """Return the loop with this name; raise UsageProblem if it is unknown or, as part of a path, invalid."""
+    """Return the loop called `alias`; raise UsageProblem if the name is invalid or unknown."""
     if not is_alias(alias):
         raise UsageProblem(f"{alias!r} is not the name of a loop.", "See the names with: rooda reflex list")
     if alias not in aliases(workspace):

@@ -214,7 +214,7 @@ _FOLDS = {
 
 
 def missing(history: Iterable[Json], state: State, artifact: Artifact) -> list[Event]:
-    """Return the events of the last transition that are missing because of a crash after `run.json` was written."""
+    """Return the last transition's events that were never written, because rooda crashed after writing `run.json`."""
     known = list(history)
     now = fold(known)
     if now is None or (now.run_id, now.status) != (state.run_id, RUNNING) or _same_place(now, state):

@@ -14,7 +14,7 @@ from rooda.run.folder import RUNS
 
 
 class Version(NamedTuple):
-    """Hashes of the artifact that an iteration evaluated."""
+    """An evaluated artifact: its iteration, its hash, and the hashes of its sections."""
 
     iteration: int
     digest: str

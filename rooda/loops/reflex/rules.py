@@ -140,8 +140,8 @@ def active(rules: Sequence[Json], level: str) -> list[Json]:
 
 
 # The name of a loop is also the name of its folder.
-LONGEST, SHORTEST = 48, 3  # characters of a name made from a task; a number may follow
-MOST = 64  # characters of any name
+LONGEST, SHORTEST = 48, 3  # characters of a name derived from a task; a number may follow
+MOST = 64  # most characters of any name
 _ALIAS = re.compile(rf"(?=.{{3,{MOST}}}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
 
 

@@ -128,7 +128,7 @@ def number_text(number: Any) -> str:
 
 
 class Distance(NamedTuple):
-    """How far an unfinished loop is from success."""
+    """An unfinished loop's distance to success."""
 
     threshold: Any
     gap: float

@@ -128,7 +128,7 @@ def own_flags(typed: Json) -> Json:
 
 
 def refuse_second(workspace: str) -> None:
-    """Raise Undecided if a loop is running: a workspace has one pointer, so only one loop at a time."""
+    """Raise Undecided if a loop is marked as running: a workspace can have only one active reflex loop."""
     running = files.running(workspace)
     if running:
         raise Undecided(
@@ -156,7 +156,7 @@ def unused_alias(workspace: str, alias: str) -> str:
 
 
 def _limited(made: Prepared, place: Place, asked: RunOptions) -> Prepared:
-    """Keep the limits that the loop was started with, unless they are given again."""
+    """Return the setup with the limits that the loop was started with, unless they are given again."""
     return made._replace(
         setup=launch.with_earlier_limits(made.setup, place.workspace, "reflex", place.alias, asked.flags)
     )

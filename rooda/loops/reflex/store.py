@@ -78,7 +78,7 @@ class ReflexStore:
         return state
 
     def _begin(self) -> None:
-        """Create a new loop's folder, unless another loop was started at the same time."""
+        """Create a new loop's folder; raise Undecided if another loop was started at the same time."""
         require_none_running(self._place.workspace)
         files.make_real_folder(self._place.workspace, os.path.join(reflex_files.HOME, self._place.alias))
 

@@ -59,7 +59,7 @@ class PhaseRequest(NamedTuple):
 
 
 class World(Protocol):
-    """The effects of the loop, which has no others."""
+    """All effects of the reflex loop."""
 
     def emit(self, event: Event) -> None: ...
 
@@ -98,7 +98,7 @@ class World(Protocol):
         """Run commands while no agent works."""
 
     def search(self, pattern: str, text: str) -> str:
-        """Return found, missing or timed out."""
+        """Search the text for a regular expression; return found, missing or timed out."""
 
     def changed_sections(self, state: State) -> list[str] | None:
         """Return the headings changed since the previous iteration; None in the first one."""
