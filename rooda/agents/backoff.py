@@ -1,4 +1,4 @@
-"""Parses the reset time of a usage limit from a CLI's message, and computes waits, from a given current time."""
+"""Parses the reset time of a usage limit from a CLI's message, and computes waits; reads no clock itself."""
 
 import re
 from collections.abc import Callable

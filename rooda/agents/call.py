@@ -96,7 +96,7 @@ def _spec(
 
 def prompt_refused(problem: str) -> Reply:
     """Return the reply for a prompt that has become too long for the agent or for a command line."""
-    what = f"the prompt is too long by now: it has {problem}. The agent was not started"
+    what = f"the prompt has become too long: it has {problem}. The agent was not started"
     reply = Reply(supervise.NOT_RUNNABLE, 0.0, "not-started", note=what, cost_source="unknown")
     return reply._replace(outcome=CONTEXT, message=what)
 

@@ -95,7 +95,7 @@ _OURS = ("ROODA_CALL", "ROODA_RUN", "ROODA_ITERATION", "ROODA_LOOP", "ROODA_PROC
 
 
 def base_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return rooda's environment without variables of an enclosing agent or rooda, and of rooda's key and trust."""
+    """Return the environment without variables of an enclosing agent or rooda, or of rooda's key and trust."""
     misleading = {*NESTING, *_OURS, *MANAGER_VARIABLES, *PRIVATE}
     return {key: value for key, value in environ.items() if key not in misleading}
 

@@ -1,4 +1,4 @@
-"""Gathers the facts of a transcript while the CLI's reader goes through its records."""
+"""Gathers the facts about a call while the CLI's reader goes through the records of its transcript."""
 
 from typing import Any
 
@@ -109,7 +109,7 @@ class Gathered:
         self.usage = usage if self.usage is None else Usage(*map(sum, zip(self.usage, usage, strict=True)))
 
     def add_share(self, model: str, usage: Usage) -> None:
-        """Add usage to that of one model."""
+        """Add to the usage of one model."""
         self.shares[model] = Usage(*map(sum, zip(self.shares.get(model, Usage()), usage, strict=True)))
 
     def add_answer(self, name: object, model: object, usage: Usage) -> None:

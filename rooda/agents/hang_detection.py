@@ -15,7 +15,7 @@ _RECENT = 262_144  # bytes of the transcript's end that are read
 
 
 def final_record_check(output: str, source: str | int) -> Callable[[], bool] | None:
-    """Return a function that checks for the CLI's final record; None if the CLI prints no such record."""
+    """Return a function that says if the transcript ends with the final record; None if the CLI prints none."""
     kinds = reader(output).last
     if not kinds:
         return None

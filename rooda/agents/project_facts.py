@@ -417,7 +417,7 @@ def _warning(found: _Found) -> str:
         return "can start code in every program"
     if last == "share" and found.text == "auto":
         return "publishes what the agent writes"
-    return "switches off your own hooks" if last == "disableallhooks" else ""
+    return "disables your own hooks" if last == "disableallhooks" else ""
 
 
 def _is_own(address: str) -> bool:

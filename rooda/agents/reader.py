@@ -1,4 +1,4 @@
-"""Defines what rooda knows of each agent CLI: how to read its output, how it ends, what it needs (see `clis/`)."""
+"""Defines the properties of agent CLIs: how to read their output, how they end, what they need (see `clis/`)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,7 +32,7 @@ class SessionFiles(NamedTuple):
 
 
 class Reader(NamedTuple):
-    """What rooda knows of a CLI and of others with the same records. Each file in `clis/` defines one as READER."""
+    """The properties of a CLI, and of others that print the same records; each file in `clis/` defines READER."""
 
     record: Callable[["Json", "Gathered"], None] | None = None  # takes one JSON record
     line: Callable[[str, "Gathered"], None] | None = None  # takes one line, if the output is not JSON
@@ -54,7 +54,7 @@ NONE = Reader()
 
 
 def is_read(output: str) -> bool:
-    """True if rooda can parse this output format; of the others, such as `text`, it knows only the exit code."""
+    """True if rooda can parse this output format; for others, such as `text`, it knows only the exit code."""
     return output in OUTPUTS
 
 

@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class Agent(NamedTuple):
-    """How to run an AI CLI. `command` is split as a shell does, but no shell runs it."""
+    """An AI CLI and how to run it; `command` is split as by a shell, but no shell runs it."""
 
     name: str  # "" for a raw --ai-cmd
     command: str
@@ -38,7 +38,7 @@ class Agent(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """Limits of one call or command."""
+    """The limits of one agent call or command."""
 
     iteration_timeout: float = 0.0  # seconds, 0 = no limit
     idle_timeout: float = 0.0
@@ -62,7 +62,7 @@ class Prompt(NamedTuple):
 
 
 class Call(NamedTuple):
-    """One agent call to make."""
+    """An agent call to make."""
 
     kind: str  # value of ROODA_CALL: iteration, plan, produce, …
     number: int  # iteration, counted from 1 as on the screen
@@ -86,7 +86,7 @@ class Usage(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What a transcript says about a call; fields are empty or None if the transcript lacks them."""
+    """Facts about a call, read from its transcript; empty or None if the transcript lacks them."""
 
     session: str = ""
     model: str = ""
@@ -118,12 +118,12 @@ class Answer(NamedTuple):
 
     @property
     def whole(self) -> str | None:
-        """The text; None if part of it is missing."""
+        """Return the text; None if part of it is missing."""
         return None if self.cut else self.text
 
 
 class Reply(NamedTuple):
-    """Result of an agent call that has ended."""
+    """The result of an agent call that has ended."""
 
     exit_code: int  # as a shell reports it: 128+n for signal n, 127 if not found
     seconds: float

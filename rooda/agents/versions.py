@@ -1,4 +1,4 @@
-"""Finds the versions of installed agents, once per installation; they are cached."""
+"""Asks installed agents for their versions, once per installation, and caches them."""
 
 import os
 import re

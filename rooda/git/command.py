@@ -98,7 +98,7 @@ def with_identity(cwd: str, env: Mapping[str, str]) -> dict[str, str]:
 
 
 def first_commit(folder: str, subject: str, env: Mapping[str, str]) -> tuple[str, str]:
-    """Create a repository with everything committed; return the git command that failed and its error."""
+    """Create a repository with everything committed; return the failed git command and its error, if any."""
     begin = ["-c", "init.defaultBranch=main", "init", "-q", "--template="]
     for word, args in (("init", begin), ("add", ["add", "-A"]), ("commit", ["commit", "-q", "-m", subject])):
         done = run(args, folder, env=env)

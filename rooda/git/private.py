@@ -1,4 +1,4 @@
-"""Finds private files that snapshots leave out, since others could read them in git's objects for a long time."""
+"""Finds private files that snapshots leave out, since other users could read them in git's objects."""
 
 import os
 import re
@@ -20,7 +20,7 @@ def has_secret_name(path: str) -> bool:
 
 
 class PrivateFiles:
-    """Untracked files without permissions for others that existed before the run or have a secret's name.
+    """Untracked files that only their owner may access, and that are older than the run or have a secret's name.
 
     `kept`: don't leave out files that are already in the private index, since an earlier session of the run saved them.
     `before`: the private files that existed before the run; if None, the first `find` determines them.

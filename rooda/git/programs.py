@@ -40,7 +40,7 @@ class Programs(NamedTuple):
 
 
 def of(cwd: str, words: Iterable[str], env: Mapping[str, str]) -> Programs:
-    """Return the programs that this git command would start because the repository around `cwd` names them.
+    """Return the overrides that keep a git command in `cwd` from starting programs that its repository names.
 
     `git add` also runs in nested repositories, which have settings of their own.
     """
@@ -54,7 +54,7 @@ def of(cwd: str, words: Iterable[str], env: Mapping[str, str]) -> Programs:
 
 
 def arguments(programs: Programs, env: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-    """Return the options and variables that make git disable the programs; `-c` can't express a name with `=`."""
+    """Return the overrides as git options, or as variables for names with `=`, which `-c` can't express."""
     words = [word for key, value in programs.overrides if "=" not in key for word in ("-c", f"{key}={value}")]
     rest = [(key, value) for key, value in programs.overrides if "=" in key]
     count = int(number) if (number := env.get("GIT_CONFIG_COUNT", "")).isdecimal() else 0
@@ -77,7 +77,7 @@ def _of_folder(cwd: str, folder: str, env: Mapping[str, str]) -> Programs:
 
 
 def _around(cwd: str) -> Iterator[tuple[object, ...]]:
-    """Yield the marks of each repository that git may use for a folder, nearest first; git skips damaged ones."""
+    """Yield the stats of each repository that git may use for a folder, nearest first; git skips damaged ones."""
     folder = os.path.realpath(cwd)
     while True:
         own = os.path.join(folder, ".git")
@@ -90,7 +90,7 @@ def _around(cwd: str) -> Iterator[tuple[object, ...]]:
 
 
 def _marks(place: str) -> tuple[object, ...]:
-    """Return marks that change when the settings of this git folder do; empty if it isn't a git folder."""
+    """Return file stats that change with the settings of this git folder; () if it isn't one."""
     if not os.path.lexists(os.path.join(place, "HEAD")):
         return ()
     common = os.path.join(place, _first_line(os.path.join(place, "commondir")))
@@ -101,7 +101,7 @@ def _marks(place: str) -> tuple[object, ...]:
 
 @lru_cache(maxsize=64)
 def _listed(cwd: str, folder: str, env: Pairs, _: object) -> tuple[Programs, bool]:
-    """Return the programs in git's settings, and whether the repository's own settings include other files."""
+    """Return the overrides for git's current settings, and True if the repository's own include other files."""
     where = [f"--git-dir={folder}"] if folder else []
     words = ["git", *where, "config", "--list", "--includes", "-z", "--show-scope"]
     said = capture(words, env={**dict(env), "LC_ALL": "C"}, cwd=cwd)
@@ -141,7 +141,7 @@ def _parts(key: str) -> tuple[str, str, str]:
 
 
 def _nested(cwd: str, folder: str, env: Mapping[str, str]) -> Iterator[Programs]:
-    """Yield the programs of all nested repositories in the index, recursively."""
+    """Yield the overrides for all nested repositories in the index, recursively."""
     index = env.get("GIT_INDEX_FILE", "")
     try:
         data = files.read(index, files.LARGEST_OF_GIT) if index else _GITLINK  # only git knows where its own index is

@@ -41,7 +41,7 @@ Graph: TypeAlias = Mapping[str, Sequence[str]]  # commits that changed the file,
 
 
 class Versions(NamedTuple):
-    """The newest versions of a file that were not committed here, one per line of history."""
+    """The newest versions of a file that somebody else wrote, one per line of history."""
 
     commits: tuple[str, ...] = ()
     contents: tuple[bytes, ...] = ()  # b"" where the commit deleted the file
@@ -139,7 +139,7 @@ def _top(folder: str) -> str:
 
 
 def _judge(top: str, all_asked: Sequence[_Asked]) -> list[Versions] | None:
-    """Return the foreign versions of each path; None if the repository has nothing from elsewhere."""
+    """Return others' versions of each path; None if the repository has no remote and never fetched."""
     try:
         if not (history := _read(top)):
             return None
@@ -169,7 +169,7 @@ def _versions(
 
 
 def _unknown(asked: _Asked) -> Versions:
-    """Return the file's current content as a foreign version, for a file whose author is unknown."""
+    """Return the current content of a file whose author is unknown, as somebody else's version."""
     try:
         return Versions(("",), (files.read_ours(asked.real),))
     except OSError:
@@ -198,7 +198,7 @@ def _read(top: str) -> _History | None:
 
 
 def _existing(git: _Git, commits: Iterable[str]) -> tuple[str, ...]:
-    """Return those of the commits that still exist."""
+    """Return the commits that still exist."""
     lines = _lines(commits)
     said = _ask(git, "rev-list", "--no-walk", "--ignore-missing", "--stdin", stdin=lines) if lines else b""
     return tuple(files.to_text(said).split())
@@ -272,7 +272,7 @@ def _names(history: _History, path: str) -> list[str]:
 
 
 def _never_tracked(history: _History, names: Sequence[str]) -> set[str]:
-    """Return the names that no commit has ever had, found in one walk; for one or two names, don't ask git."""
+    """Return the names that no commit has; none, without asking git, if there are only one or two names."""
     if len(names) < 3:
         return set()
     tips = _lines(filter(None, (history.head, *history.left)))
@@ -307,7 +307,7 @@ def _first_foreign(history: _History, name: str, tips: Sequence[str], limit: Seq
 
 
 def _walk(graph: Graph, made: frozenset[str]) -> tuple[list[str], bool]:
-    """Return the first commit of each line of history not made here, and True if the graph ended too early."""
+    """Return the newest foreign commit of each line of history, and True if the graph ended too early."""
     later = {parent for parents in graph.values() for parent in parents}
     found, seen = list[str](), set[str]()
     todo, missing = [commit for commit in graph if commit not in later], False

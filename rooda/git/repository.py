@@ -53,11 +53,11 @@ class Repo(NamedTuple):
         return done.out
 
     def text(self, *args: str, stdin: bytes = b"", index: str = "") -> str:
-        """Like `run_checked`, as text without the final line end."""
+        """Like `run_checked`, but return text without the final line end."""
         return files.to_text(self.run_checked(*args, stdin=stdin, index=index)).rstrip("\n")
 
     def lines(self, *args: str) -> list[str]:
-        """Like `text`, split at line feeds only: file names may contain characters that `splitlines` splits at."""
+        """Like `text`, but return lines, split only at line feeds, since file names may contain other line breaks."""
         return [row for row in self.text(*args).split("\n") if row]
 
     def inside(self, path: str) -> str:

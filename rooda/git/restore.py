@@ -1,4 +1,4 @@
-"""Restores a work tree to a snapshot; keeps files that git ignores now or ignored then, and lists them in the plan."""
+"""Restores a work tree to a snapshot, except for files that git ignores now or ignored at the snapshot."""
 
 import os
 from collections.abc import Callable, Collection, Iterable
@@ -22,7 +22,7 @@ class Change(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The changes to make, and the paths to leave alone."""
+    """The changes that restore a snapshot, and the paths to leave alone."""
 
     present: str  # tree
     wanted: str  # tree

@@ -46,7 +46,7 @@ class Snapshot(NamedTuple):
         return ref(self.run, self.name)
 
     def is_of(self, name: str | None) -> bool:
-        """True if `name` is the snapshot's loop, family or run, or None, which selects all snapshots."""
+        """True if `name` selects this snapshot, by its loop, its kind of loop or its run; None selects all."""
         return name in (None, self.loop, self.family, self.run)
 
 
@@ -123,19 +123,19 @@ def turns(run: Iterable[Snapshot]) -> list[Turn]:
 
 
 def undo_position(run: Sequence[Snapshot]) -> int:
-    """Return the iteration before which the next undo looks: the last undone one, else the one after the last."""
+    """Return the iteration that the last undo went back to; without one, the number after the last iteration."""
     newest = max(run, key=lambda snapshot: snapshot.number)
     return newest.iteration if newest.moment == UNDO else max(each.iteration for each in run) + 1
 
 
 def next_undone(turns: Iterable[Turn], present: str, position: int) -> Turn | None:
-    """Return the newest iteration that isn't undone and changed something; None if there is none."""
+    """Return the newest iteration before `position` that began with another tree than `present`; None if none did."""
     open_turns = [turn for turn in turns if turn.before.iteration < position and turn.before.tree != present]
     return open_turns[-1] if open_turns else None
 
 
 def excess_runs(tips: Iterable[Snapshot], keep: int) -> list[Snapshot]:
-    """Return the newest snapshot of each run beyond the last `keep` runs per family and place."""
+    """Return the runs to prune, as their newest snapshots: all but the last `keep` per family and work tree."""
     seen: dict[tuple[str, str], int] = {}
     old = []
     for tip in sorted(tips, key=lambda tip: (tip.seconds, tip.run), reverse=True):

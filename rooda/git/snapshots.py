@@ -28,7 +28,7 @@ _REF_FORMAT = "%(objectname) %(tree) %(committerdate:unix)%0a%(contents)%00"
 
 
 def index_of(repo: Repo, family: str) -> str:
-    """Return the path of a family's private git index; only the holder of the loop's lock may use it."""
+    """Return the path of the git index for a procedure or kind of loop; only the loop lock's holder may use it."""
     return os.path.join(repo.workspace, ".rooda", "snapshots", f"{family}.index")
 
 
@@ -144,7 +144,7 @@ class SnapshotTaker:
 
 
 def tips(repo: Repo, everywhere: bool = False, pattern: str = f"{ROOT}*/{LAST}") -> list[Snapshot]:
-    """Return the newest snapshot of each run of this workspace, or `everywhere`, newest run first."""
+    """Return the newest snapshot of each run of this workspace (or `everywhere`), newest run first."""
     text = repo.text("for-each-ref", f"--format={_REF_FORMAT}", pattern)
     found = [snapshot for each in text.split("\0") if (snapshot := parse(each))]
     here = [tip for tip in found if everywhere or tip.place == place_of(repo)]

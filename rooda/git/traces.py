@@ -1,4 +1,4 @@
-"""Checks a repository's files for branches, paths and commits without starting git, which is fast."""
+"""Looks up branches, paths and commits in git's files, which is faster than starting git."""
 
 import os
 import re

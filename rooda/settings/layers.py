@@ -97,7 +97,7 @@ class Layer(NamedTuple):
     lines: Mapping[Path, int] = {}
 
     def origin(self, path: Path) -> str:
-        """Return the tier of a setting and its location there, for display."""
+        """Return the source of a value for display, such as `user config (FILE:LINE)` or `built-in`."""
         return BUILT_IN if self.tier == BUILT_IN else f"{self.tier} ({self.location(path)})"
 
     def location(self, path: Path) -> str:
@@ -149,7 +149,7 @@ class Settings(NamedTuple):
         return merged
 
     def origin(self, path: Path) -> str:
-        """Return the tier and location of the value at `path`, for display; "" if it is not set."""
+        """Return the source of the value at `path` for display; "" if it is not set."""
         return next((layer.origin(path) for layer in self.layers if _has(layer.tree, path)), "")
 
     def location(self, path: Path) -> str:
@@ -163,7 +163,7 @@ class Settings(NamedTuple):
 
 
 def merge(weaker: Mapping[str, Any], stronger: Mapping[str, Any]) -> dict[str, Any]:
-    """Return two tables merged key by key; where both have a value, the stronger one's counts."""
+    """Return two tables merged key by key; if both have a value, that of the stronger one is used."""
     merged = dict(weaker)
     for key, value in stronger.items():
         old = merged.get(key)
@@ -180,7 +180,7 @@ def _has(tree: Any, path: Path) -> bool:
 
 
 def load(workspace: str, config: str | None, environ: Mapping[str, str] | None, own_keys: OwnKeys) -> Settings:
-    """Return the settings of all tiers; one ConfigProblem lists all errors."""
+    """Load the settings from all files and the environment; one ConfigProblem lists all errors."""
     environ = os.environ if environ is None else environ
     workspace = os.path.abspath(workspace)
     tree, problems, warnings = environment(environ)
@@ -208,7 +208,7 @@ def require_own(workspace: str, config: str | None, environ: Mapping[str, str], 
 
 
 def has_reserved(workspace: str, config: str | None) -> bool:
-    """True if a settings file of the user names a procedure like a rooda command."""
+    """True if a settings file, other than the shipped ones, gives a procedure the name of a rooda command."""
     found = find(os.path.abspath(workspace), config, os.environ)
     return any(_has_reserved(workspace, source) for source in found if source.tier != BUILT_IN)
 

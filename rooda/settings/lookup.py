@@ -44,7 +44,7 @@ class Lookup(NamedTuple):
     tables: tuple[SearchedTable, ...]  # strongest first
 
     def find(self, *keys: str) -> Found | None:
-        """Return the value from the first table that has one of the keys, tried in this order; None if none has."""
+        """Return the value from the first table that has one of the keys; within a table the first key counts."""
         for table, layer, path in self.tables:
             for key in keys:
                 if key in table:
@@ -65,12 +65,12 @@ class Lookup(NamedTuple):
 
 
 def lookup(settings: Settings, name: str, flags: Mapping[str, Any]) -> Lookup:
-    """Return a lookup in the flags, the user's [procedures.NAME] and [loop], then the built-in ones."""
+    """Return a `Lookup` through the flags, the user's [procedures.NAME] and [loop], then the built-in ones."""
     return _lookup(settings, name, ("procedures", name), flags)
 
 
 def lookup_kind(settings: Settings, kind: str, flags: Mapping[str, Any]) -> Lookup:
-    """Return a lookup that searches the table of a kind of loop before [loop]."""
+    """Return a `Lookup` that searches the table of a kind of loop before [loop]."""
     return _lookup(settings, kind, (kind,), flags)
 
 

@@ -43,7 +43,7 @@ def setup_of(settings: Settings, look: Lookup) -> Setup:
 
 
 def filled(record: R, look: Lookup) -> R:
-    """Return a copy of the record with the settings whose rows name one of its fields in `into`."""
+    """Return a copy of the record with the settings that the schema assigns to its fields (`Key.into`)."""
     fields = {}
     for key, row in LOOP.items():
         name, _, field = row.into.partition(".")
@@ -115,7 +115,7 @@ def _hook(value: Any) -> Hook:
 
 
 def prices_of(settings: Settings) -> Prices:
-    """Return the built-in prices with the user's; a user's name replaces every built-in name that it matches.
+    """Return the built-in and the user's prices; a user's name replaces every built-in name that it matches.
 
     The price file is read only when needed.
     """

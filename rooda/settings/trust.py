@@ -153,7 +153,7 @@ def _main(top: str) -> str:
 
 
 class Record:
-    """The facts that the user trusts in a folder, and the doubts about changes made while loops ran there."""
+    """The facts that the user trusts in a folder, and doubts: changes of facts while loops ran there."""
 
     def __init__(self, top: str, part: str = "") -> None:
         self.top = top
@@ -189,7 +189,7 @@ class Record:
         return appeared - self.known, vanished
 
     def consolidate(self, seen: Seen) -> None:
-        """Turn the notes of killed runs into doubts, and drop doubts about changes that were undone."""
+        """Turn what killed runs saved at their start into doubts, and drop doubts about changes that were undone."""
         for name, run in [*self.runs.items()]:
             if "facts" in run:
                 if table.is_alive(run.get("process", {})):
@@ -202,7 +202,7 @@ class Record:
             self.runs[name] = _read(os.path.join(self.folder, name))
 
     def _elsewhere(self, run: dict[str, Any], seen: Seen) -> set[Identity]:
-        """Return a run's doubts about files that were not searched this time."""
+        """Return a run's doubts about facts in files that were not searched this time."""
         return {each for each in _identities(run.get("appeared")) if not seen.covers(each[0])}
 
     def settle(self, seen: Seen, versions: Mapping[str, Sequence[str]], revoked: bool = False) -> str:
@@ -277,7 +277,7 @@ def _read(path: str) -> dict[str, Any]:
 
 
 def rows(facts: Iterable[Fact]) -> list[Any]:
-    """Return the facts in the form in which they are stored."""
+    """Return the facts as JSON rows, to be stored."""
     return [[*fact.identity, fact.restrains, fact.label] for fact in facts]
 
 

@@ -104,7 +104,7 @@ def _is_prompt(rows: Mapping[str, Key], key: str) -> bool:
 
 
 def reader_of(settings: Settings, file: str, path: str, inside: str) -> Reader:
-    """Return the reader of the settings file at `path`, which facts call `file`."""
+    """Return a `Reader` for the settings file at `path`, which is named `file` in its facts."""
     weaker = [layer for layer in settings.layers if layer.tier != WORKSPACE and layer.path]
 
     def below(at: Path) -> Any:

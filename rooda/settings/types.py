@@ -161,7 +161,7 @@ TEXT = simple("must be a string that is not empty", _is_text)
 ANY_TEXT = simple("must be a string", lambda value: isinstance(value, str))
 SCALAR = simple("must be a string, a number or true/false", _is_scalar)
 COMMAND = ValueType("must be a command", _command_faults)
-OPTION = ValueType("must be words of a command line", _command_faults)
+OPTION = ValueType("must be command-line options", _command_faults)
 AMOUNT = simple("must be a number >= 0", _is_amount, float)
 NAMES = ValueType("must be an array of strings", _names_faults, _read_names)
 

@@ -23,7 +23,7 @@ def test_a_grown_prompt_is_a_result(ws: Workspace, limit: str) -> None:
     ws.side(1, GROW)
     ran = ws.rooda("build", "-n", "5")
     assert ran.code == 1 and len(ws.calls) == 1
-    assert "ERROR: Aborting: context_overflow: the prompt is too long by now: it has 300,0" in ran.out
+    assert "ERROR: Aborting: context_overflow: the prompt has become too long: it has 300,0" in ran.out
     assert says in ran.out and "Argument list too long" not in ran.both
     (ended,) = (event for event in ws.events() if event["event"] == "agent.ended" and event["iteration"] == 1)
     assert (ended["ended"], ended["agent_outcome"], ended["exit_code"]) == ("not-started", "context_overflow", 126)

@@ -369,7 +369,7 @@ WARNINGS = [
     (CLAUDE, {"env": {"HTTPS_PROXY": "http://p"}}, "sends the agent's activity elsewhere"),
     (CLAUDE, {"env": {"NODE_OPTIONS": "-r ./x.js"}}, "can start code in every program"),
     (CLAUDE, {"env": {"A": "1"}}, ""),
-    (CLAUDE, {"disableAllHooks": True}, "switches off your own hooks"),
+    (CLAUDE, {"disableAllHooks": True}, "disables your own hooks"),
     (GEMINI, {"telemetry": {"otlpEndpoint": "http://o"}}, "sends the agent's activity elsewhere"),
     (OPENCODE, {"provider": {"a": {"options": {"baseURL": "https://e"}}}}, "sends your key elsewhere"),
     (OPENCODE, {"share": "auto"}, "publishes what the agent writes"),
