@@ -472,7 +472,7 @@ AGENT_MOVES: dict[str, tuple[str, str]] = {
     "deletes the branch": ("git checkout -q --detach; git branch -q -D ai-loop/do-it", "switched to"),
     "half a merge": (
         'git merge -q --no-commit --no-ff "$(git commit-tree -p main~1 -m side "main~1^{tree}")"',
-        "left a merge half done; it is ended",
+        "left a merge half done; it was ended",
     ),
 }
 
