@@ -90,11 +90,17 @@ def _trust(seen: Seen) -> int:
     record = Record(seen.top)
     shown = [fact for fact in seen.facts if not fact.harmless]
     for fact in shown:
-        click.echo(f"  {trust_question.fact_line(fact)}")
+        click.echo(f"  {trust_question.fact_line(fact, whole=True)}")
     versions = settings_trust.judge(seen, record).versions
     if problem := record.settle(seen, versions):
         raise UsageProblem(f"Can't record trust: {problem}.")
     record.forget_doubts()
+    further = Record(seen.top, settings_trust.FILES)
+    for fact in further.pending():
+        click.echo(f"  {trust_question.fact_line(fact, whole=True)}")
+        shown.append(fact)
+    further.accept_pending()
+    further.forget_doubts()
     what = "It may run" if shown else "There is nothing to trust"
     click.echo(f"{what} in {escape_line(seen.top)}. Revoke this with: rooda trust --revoke")
     return OK

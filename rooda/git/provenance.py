@@ -23,7 +23,11 @@ _MADE = re.compile(r"commit(?: \((?!cherry-pick|rebase)[a-z-]+\))?")
 _LEFT = re.compile(r"commit \(amend\)|reset|.* \(start\)")  # HEAD leaves commits whose content may stay
 _UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REBASE_HEAD")
 _REMOTE = r"^(remote\..*\.(url|vcs)|core\.ignorecase)$"
-_ALTERED = ("filter", "working-tree-encoding")  # attributes of files whose content differs from what git stores
+_ALTERED = (
+    "filter",
+    "ident",
+    "working-tree-encoding",
+)  # attributes of files whose content differs from what git stores
 _TOUCHED = (
     "-c",
     "log.follow=false",

@@ -28,12 +28,15 @@ def permitted(seen: Seen, found: Settings, resumed: bool, config: str | None) ->
     record.consolidate(seen)
     verdict = trust.judge(seen, record)
     if verdict.asks:
+        if seen.part:
+            record.ask_later(seen)
         if _accepted_for_this_start(seen):
             return True
         answer = YES if trust.is_trusted_folder(seen.top, found) else _answer(seen, verdict)
         if answer == IGNORE:
             return False
         record.forget_doubts()
+        record.forget_pending()
     elif resumed and verdict.changed:
         say(f"Changed since the last start: {_in_a_line(seen, verdict.changed)}", to_stderr=True)
     problem = record.settle(seen, verdict.versions)
@@ -54,18 +57,19 @@ def _answer(seen: Seen, verdict: Verdict) -> str:
     title = _title(seen, verdict)
     if not questions.at_terminal():
         raise Undecided(f"{title[:-1]}; nothing was started.\n{rows(verdict)}", _hint(seen))
-    say(f"{title}\n{rows(verdict, _room())}", to_stderr=True)
-    while (
-        said := questions.typed_answer("Trust them? [y]es, [n]o, [i]gnore them and go on with your own settings: ")
-    ) is not None:
+    shown, whole = rows(verdict, _room()), rows(verdict, whole=True)
+    say(f"{title}\n{shown}", to_stderr=True)
+    question = "Trust them? [y]es, [n]o, [i]gnore them and go on with your own settings: "
+    while (said := questions.typed_answer(question)) is not None:
         word = said.strip().lower()
-        for answer in (YES, NO, IGNORE):
-            if word and answer.startswith(word):
-                if answer == NO:
-                    break
-                return answer
-        if word and NO.startswith(word):
+        answer = next((each for each in (YES, NO, IGNORE) if word and each.startswith(word)), "")
+        if answer == NO:
             break
+        if answer == YES and shown != whole:
+            say(f"Here they are in full:\n{whole}", to_stderr=True)  # nobody trusts what was cut off
+            shown = whole
+        elif answer:
+            return answer
     raise Undecided("Not trusted; nothing was started.", _hint(seen))
 
 
@@ -85,24 +89,25 @@ def _hint(seen: Seen) -> str:
     )
 
 
-def rows(verdict: Verdict, most: int = 1000) -> str:
+def rows(verdict: Verdict, most: int = 1_000_000, whole: bool = False) -> str:
     """Return one line per setting in question; after a change, prefixed with + or -."""
     marked = [("+ " if verdict.is_change else "  ", fact) for fact in verdict.added]
     marked += [("- ", fact) for fact in verdict.removed]
-    lines = [f"{mark}{fact_line(fact)}" for mark, fact in marked]
+    lines = [f"{mark}{fact_line(fact, whole)}" for mark, fact in marked]
     if len(lines) > most:
         lines = [*lines[: most - 1], f"  and {len(lines) - most + 1} more: rooda trust --show"]
     return "\n".join(lines)
 
 
-def fact_line(fact: Fact) -> str:
+def fact_line(fact: Fact, whole: bool = False) -> str:
     """Return the row for a setting: its purpose, its place in the file, and the command that would run."""
     place = f"{fact.file}:{fact.line}" if fact.line else fact.file
     label, where = (f"{text:<{width}}" for text, width in zip((fact.label, place), WIDTHS, strict=True))
     warning = f"   <- {fact.warning}" if fact.warning else ""
     value = escape_line(files.to_bytes(fact.value).decode("utf-8", "replace"))
     room = screen_size()[0] - len(label) - len(where) - len(warning) - 5 if questions.at_terminal() else LONGEST
-    return escape_line(f"{label} {where} {shortened(value, max(20, room))}{warning}".rstrip())
+    shown = value if whole else shortened(value, max(20, room))
+    return escape_line(f"{label} {where} {shown}{warning}".rstrip())
 
 
 def shortened(text: str, room: int) -> str:

@@ -28,6 +28,12 @@ def foreign(workspace: str, settings: str, environ: Mapping[str, str]) -> tuple[
     return None
 
 
+def is_foreign(path: str, environ: Mapping[str, str]) -> bool:
+    """True if the file, what it links to, or its folder belongs to another user."""
+    accepted = _accepted(environ)
+    return any(uid not in accepted for each in (path, os.path.dirname(path)) for uid in _owners(each))
+
+
 def _owners(path: str) -> Iterator[int]:
     """Yield the owner of a path and, if it is a link, of its target."""
     try:

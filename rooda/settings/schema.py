@@ -330,14 +330,17 @@ AGENT = {
     "command": Key(
         COMMAND, "the command line, split without a shell; {model}, {prompt}, {python} are filled in", trust=RUNS
     ),
-    "prompt": Key(word("stdin", "argument", "file"), "how the agent gets the prompt"),
+    "prompt": Key(word("stdin", "argument", "file"), "how the agent gets the prompt", trust=RUNS),
     "output": Key(
         word("text", *OUTPUTS),
         "how rooda reads the output",
+        trust=RUNS,
     ),
     "stop": Key(word("TERM", "INT"), "the first signal to end a call"),
     "keep_background": Key(
-        FLAG, "processes that a call leaves running live until the end of the run, not only of the call"
+        FLAG,
+        "processes that a call leaves running live until the end of the run, not only of the call",
+        trust=RUNS,
     ),
     "exit_grace": Key(SECONDS, "seconds that it may run after its final message; 0 = no limit"),
     "env": Key(AGENT_ENV, "variables added to its environment", trust=RUNS),
@@ -361,11 +364,13 @@ AGENT = {
         trust=RUNS,
     ),
     "billing": Key(
-        AGENT_ENV, "variables that decide which account pays, each with its description; the first that is set counts"
+        AGENT_ENV,
+        "variables that decide which account pays, each with its description; the first that is set counts",
+        trust=RUNS,
     ),
-    "account": Key(TEXT, "the account that pays if none of the billing variables is set"),
+    "account": Key(TEXT, "the account that pays if none of the billing variables is set", trust=RUNS),
     "version": Key(ANY_TEXT, "option that prints its version; empty: rooda does not ask", trust=RUNS),
-    "known": Key(NAMES, "what its output reports: usage, cost, limits"),
+    "known": Key(NAMES, "what its output reports: usage, cost, limits", trust=RUNS),
     "install": Key(TEXT, "how to install it"),
     "summary": Key(TEXT, "one line about it"),
     "documented_only": Key(FLAG, "configured from its vendor's documentation, never run by rooda's tests"),

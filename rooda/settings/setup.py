@@ -122,13 +122,13 @@ def prices_of(settings: Settings) -> Prices:
     written = settings.table("prices")
     table = {
         name: price
-        for name, price in _shipped().items()
+        for name, price in shipped_prices().items()
         if name in written or not any(agents_prices.matches(each, agents_prices.names_of(name)) for each in written)
     }
     return {name: _price(settings, name, each) for name, each in merge(table, written).items()}
 
 
-def _shipped() -> dict[str, Any]:
+def shipped_prices() -> dict[str, Any]:
     import tomllib
 
     table: dict[str, Any] = tomllib.loads(files.text(shipped("config", "prices.toml")))["prices"]

@@ -24,6 +24,7 @@ Identity: TypeAlias = tuple[str, str, str]
 WORKTREES = f"{os.sep}.rooda{os.sep}worktrees{os.sep}"  # where rooda makes worktrees in a repository
 NOT_ASKED = "version not asked: this workspace is not trusted"
 FILES = "files"
+PENDING = "pending.json"
 
 
 class Source(NamedTuple):
@@ -83,7 +84,7 @@ def look(settings: Settings) -> Seen:
     for source in sources.values():
         if source.read:
             found += of_file(source)
-    own = [_renamed(fact, top) for fact in project_files.facts(folders)]
+    own = [_of_cli(fact, top) for fact in project_files.facts(folders)]
     for path in project_files.files(folders):
         sources[_name(path, top)] = Source(path, _project_reader(path, top))
     labels = {fact.label for fact in own if not fact.harmless}
@@ -101,9 +102,13 @@ def of_file(source: Source) -> list[Fact]:
 def of_files(settings: Settings, sources: Iterable[Source]) -> Seen:
     """Return the facts in single files that hold commands for a kind of loop, such as a flow's sensors."""
     top = trust_watch.top_of(settings.workspace)
-    named = {_name(source.path, top): source for source in sources}
-    facts = [_renamed(fact, top) for source in named.values() for fact in of_file(source)]
+    named = {_name(source.path, top): Source(source.path, _naming(source, top)) for source in sources}
+    facts = [fact for source in named.values() for fact in of_file(source)]
     return Seen(top, tuple(dict.fromkeys(facts)), named, part=FILES)
+
+
+def _naming(source: Source, top: str) -> Callable[[bytes], list[Fact]]:
+    return lambda data: [_renamed(fact, top) for fact in source.facts(data)]
 
 
 def _of_layer(settings: Settings, layer: layers.Layer, top: str) -> list[tuple[Path, Fact]]:
@@ -127,20 +132,31 @@ def _runs_commands(settings: Settings) -> bool:
 
 
 def _project_reader(path: str, top: str) -> Callable[[bytes], list[Fact]]:
-    return lambda data: [_renamed(fact, top) for fact in project_files.facts_in(path, data)]
+    return lambda data: [_of_cli(fact, top) for fact in project_files.facts_in(path, data)]
 
 
 def _renamed(fact: Fact, top: str) -> Fact:
-    return fact._replace(file=_name(fact.file, top), harmless=fact.harmless or fact.restrains)
+    return fact._replace(file=_name(fact.file, top))
+
+
+def _of_cli(fact: Fact, top: str) -> Fact:
+    """Rename a fact of a CLI's own file. Those that restrict the agent start nothing."""
+    return _renamed(fact, top)._replace(harmless=fact.harmless or fact.restrains)
 
 
 def _name(path: str, top: str) -> str:
-    """Return the file's name in facts, which is the same in a repository and in the worktrees made by rooda."""
-    real = os.path.realpath(path)
-    for folder in (top, _main(top)):
-        if folder and trust_facts.is_below(real, folder):
-            return os.path.relpath(real, folder)
-    return real
+    """Return the file's name in facts, which is the same in a repository and in the worktrees made by rooda.
+
+    A link keeps its own name, so that no two files have the same one.
+    """
+    path, found = os.path.abspath(path), ""
+    roots = {top, _main(top)}
+    folder = os.path.dirname(path)
+    while folder != os.path.dirname(folder):
+        if os.path.realpath(folder) in roots:
+            found = os.path.relpath(path, folder)
+        folder = os.path.dirname(folder)
+    return found or path
 
 
 def _main(top: str) -> str:
@@ -182,17 +198,22 @@ class Record:
     def last(self) -> list[Fact]:
         return _facts(self.data.get("last"))
 
-    def doubts(self) -> tuple[set[Identity], set[Identity]]:
-        """Return the facts that appeared and those that disappeared while a loop ran here."""
+    def doubts(self, seen: Seen) -> tuple[set[Identity], set[Identity]]:
+        """Return the facts that appeared and those that disappeared while a loop ran here, or since one that runs."""
         appeared = {each for run in self.runs.values() for each in _identities(run.get("appeared"))}
         vanished = {each for run in self.runs.values() for each in _identities(run.get("vanished"))}
+        for run in self.runs.values():
+            if "facts" in run:
+                before = _facts(run["facts"])
+                appeared |= seen.identities - {fact.identity for fact in before}
+                vanished |= {fact.identity for fact in before if fact.restrains} - seen.identities
         return appeared - self.known, vanished
 
     def consolidate(self, seen: Seen) -> None:
         """Turn what killed runs saved at their start into doubts, and drop doubts about changes that were undone."""
         for name, run in [*self.runs.items()]:
             if "facts" in run:
-                if table.is_alive(run.get("process", {})):
+                if table.is_alive(_table(run.get("process"))):
                     continue
                 self.end(name.removeprefix(RUN).removesuffix(".json"), seen)
             else:
@@ -213,7 +234,7 @@ class Record:
             "folder": self.top,
             "known": [] if revoked else [list(each) for each in known],
             "last": rows((*elsewhere, *seen.facts)),
-            "versions": {**self.data.get("versions", {}), **{name: [*each] for name, each in versions.items()}},
+            "versions": {**_table(self.data.get("versions")), **{name: [*each] for name, each in versions.items()}},
             "revoked": revoked,
         }
         if revoked:
@@ -221,6 +242,22 @@ class Record:
         if new == self.data:
             return ""
         return self._write("record.json", new)
+
+    def ask_later(self, seen: Seen) -> None:
+        """Note what was asked for, so that `rooda trust` can show and accept it."""
+        self._write(PENDING, {"facts": rows(seen.facts)})
+
+    def pending(self) -> list[Fact]:
+        """Return what was asked for last and not answered."""
+        return _facts(_read(os.path.join(self.folder, PENDING)).get("facts")) if self.folder else []
+
+    def forget_pending(self) -> None:
+        self._remove(PENDING)
+
+    def accept_pending(self) -> None:
+        self.known |= {fact.identity for fact in self.pending()}
+        self.settle(Seen(self.top, tuple(self.pending()), {}, part=FILES), {})
+        self._remove(PENDING)
 
     def forget_doubts(self) -> None:
         """Delete the doubts that ended runs left."""
@@ -242,6 +279,10 @@ class Record:
         appeared = seen.identities - {fact.identity for fact in before} - self.known
         vanished = {fact.identity for fact in before if fact.restrains and seen.covers(fact.file)} - seen.identities
         self._keep(name, appeared, vanished)
+
+    def doubt_all(self, run: str, seen: Seen) -> None:
+        """Keep every fact as a doubt: what the user trusts here was not known when the run began."""
+        self._keep(f"{RUN}{run}.json", seen.identities - self.known, set())
 
     def _keep(self, name: str, appeared: set[Identity], vanished: set[Identity]) -> None:
         if appeared or vanished:
@@ -281,6 +322,10 @@ def rows(facts: Iterable[Fact]) -> list[Any]:
     return [[*fact.identity, fact.restrains, fact.label] for fact in facts]
 
 
+def _table(found: Any) -> dict[str, Any]:
+    return found if isinstance(found, dict) else {}
+
+
 def _identities(found: Any) -> set[Identity]:
     listed = found if isinstance(found, list) else []
     return {(str(row[0]), str(row[1]), str(row[2])) for row in listed if isinstance(row, list) and len(row) >= 3}
@@ -298,7 +343,9 @@ def _facts(found: Any) -> list[Fact]:
 def judge(seen: Seen, record: Record) -> Verdict:
     """Return what the user must be asked about; git is consulted only for facts that aren't in the record."""
     known = record.known | _shared(seen.top)
-    appeared, vanished = record.doubts()
+    appeared, vanished = record.doubts(seen)
+    for other in _related(seen.top):
+        appeared |= Record(other).doubts(seen)[0] - known
     if record.revoked:
         return Verdict(tuple(fact for fact in seen.facts if not fact.harmless), is_change=False)
     new = [fact for fact in seen.facts if fact.identity not in known]
@@ -315,7 +362,7 @@ def judge(seen: Seen, record: Record) -> Verdict:
             continue
         if fact in new:
             doubtful += [fact] if theirs.hold(fact) and not fact.harmless else []
-        elif theirs.commits != tuple(record.data.get("versions", {}).get(fact.file, ())) and theirs.commits:
+        elif theirs.commits != tuple(_table(record.data.get("versions")).get(fact.file, ())) and theirs.commits:
             lost += [fact] if not theirs.hold(fact) else []
     versions = {name: theirs.commits for name, theirs in foreign.items() if theirs}
     return Verdict(tuple(doubtful), tuple(lost), _changed(seen, record), record.exists and bool(known), versions)
@@ -338,9 +385,15 @@ def _foreign(seen: Seen, names: Iterable[str]) -> dict[str, Theirs | None]:
     from rooda.git import provenance
 
     sources = {name: seen.sources[name] for name in names if name in seen.sources}
+    found: dict[str, Theirs | None] = {
+        name: Theirs(("",), frozenset({("", "", "")}))
+        for name, source in sources.items()
+        if ownership.is_foreign(os.path.abspath(source.path), os.environ)
+    }
+    sources = {name: source for name, source in sources.items() if name not in found}
     paths = {name: os.path.abspath(source.path) for name, source in sources.items()}  # links unresolved
     versions = provenance.foreign_versions_of(seen.top, paths.values())
-    found: dict[str, Theirs | None] = dict.fromkeys(sources)
+    found |= dict.fromkeys(sources)
     if versions is None:
         return found
     for name, source in sources.items():
@@ -356,6 +409,17 @@ def _changed(seen: Seen, record: Record) -> tuple[Fact, ...]:
         return ()
     gone = (fact for fact in record.last if fact.identity not in seen.identities and seen.covers(fact.file))
     return tuple(fact for fact in seen.facts if fact.identity not in before) + tuple(gone)
+
+
+def _related(top: str) -> list[str]:
+    """Return the repository of a worktree that the user made: doubts about its files hold in the worktree too."""
+    try:
+        pointer = files.to_text(files.read_ours(os.path.join(top, ".git")))
+    except OSError:
+        return []
+    folder = os.path.join(top, pointer.removeprefix("gitdir:").strip())
+    common = os.path.realpath(os.path.join(folder, "..", ".."))
+    return [os.path.dirname(common)] if os.path.basename(common) == ".git" else []
 
 
 def _shared(top: str) -> set[Identity]:

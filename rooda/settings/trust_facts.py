@@ -11,9 +11,10 @@ from rooda.settings.check import OwnKeys, dotted, keys_of_kind, rename_old_keys
 from rooda.settings.layers import WORKSPACE, Layer, Settings
 from rooda.settings.schema import AGENT, BUDGET, PROCEDURE
 from rooda.settings.toml import Path, line_of, parse
-from rooda.settings.types import GUARDS, PHASE, RESTRAINS, RUNS, TEXTS, Key
+from rooda.settings.types import AGENT_ENV, ANY_TEXT, GUARDS, PHASE, RESTRAINS, RUNS, TEXTS, Key
 
 GATE = "gate"
+PRICES = Key(ANY_TEXT, "the prices of a model", trust=RUNS)
 ELSEWHERE = ("_BASE_URL", "_API_BASE", "_ENDPOINT", "_HOST", "_PROXY")  # endings of variables that name an address
 LOADERS = ("PATH", "LD_PRELOAD", "LD_LIBRARY_PATH", "NODE_OPTIONS", "PYTHONPATH", "PYTHONSTARTUP", "BASH_ENV", "ENV")
 
@@ -28,13 +29,13 @@ class Reader(NamedTuple):
     below: Callable[[Path], Any]  # returns the value that would apply without the file
 
     def read(self, data: bytes) -> list[Fact]:
-        """Return the facts in a file's content; none if it is invalid, since rooda would not start then."""
+        """Return the facts in an older version; an invalid one gives one without a name, which stands for the whole."""
         try:
             tree, lines = parse(data.decode().removeprefix("\ufeff"))
             rename_old_keys(tree, lines)
             return [fact for _, fact in self.located(tree, lines)]
         except (ValueError, TypeError, AttributeError):
-            return []
+            return [Fact(self.file, "", "can't be read", "settings")] if data else []
 
     def located(self, tree: Mapping[str, Any], lines: Mapping[Path, int]) -> Iterator[tuple[Path, Fact]]:
         """Yield each fact with its path in the file."""
@@ -59,6 +60,8 @@ class Reader(NamedTuple):
 
         yield ("hooks",), {name: row._replace(trust=RUNS) for name, row in HOOKS.items()}, tree.get("hooks", {})
         yield ("budget",), BUDGET, tree.get("budget", {})
+        prices = tree.get("prices", {})
+        yield ("prices",), dict.fromkeys(prices, PRICES), prices
         aliases = tree.get("ai_cmd_aliases", {})
         yield ("ai_cmd_aliases",), dict.fromkeys(aliases, PROCEDURE["ai_cmd"]), aliases
 
@@ -67,9 +70,15 @@ class Reader(NamedTuple):
             yield from self._files_outside(path, value)
         if not row.trust:
             return
+        if row is PRICES:
+            value = {name: number for name, number in value.items() if isinstance(number, int | float)}
+            if _lowered(value, self.below(path) or {}):
+                text = ", ".join(f"{name} {number}" for name, number in value.items())
+                yield Fact(self.file, dotted(path), text, "price", warning="a limit of money lets more through")
+            return
         weaker = is_weaker(value, self.below(path))
         restrains, harmless = row.trust in (RESTRAINS, GUARDS), row.trust == RESTRAINS and not weaker
-        values = list(map(shown, value)) if isinstance(value, list) else shown_table(value)
+        values = shown_values(row, value)
         if not values and not weaker:
             return
         for text in values or ["(none)"]:
@@ -110,7 +119,8 @@ def reader_of(settings: Settings, file: str, path: str, inside: str) -> Reader:
     def below(at: Path) -> Any:
         paths = [at, ("loop", *at[2:])] if at[0] == "procedures" else [at]
         tables = ((layer.table(*map(str, path[:-1])), str(path[-1])) for path in paths for layer in weaker)
-        return next((table[key] for table, key in tables if key in table), None)
+        found = next((table[key] for table, key in tables if key in table), None)
+        return _shipped_price(str(at[1])) if found is None and at[0] == "prices" else found
 
     return Reader(file, os.path.dirname(path), inside, settings.own_keys, below)
 
@@ -148,6 +158,11 @@ def _line_with(rows: list[str], command: str) -> int:
     return next((number for number, row in enumerate(rows, 1) if f"`{command}`" in row.replace("` ", "`")), 0)
 
 
+def _lowered(row: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
+    """True if a price is 0 or lower than the known one: with it a limit of money lets more through."""
+    return any(value == 0 or (key in known and value < known[key]) for key, value in row.items())
+
+
 def is_weaker(value: Any, below: Any) -> bool:
     """True if a value restricts the agent less than the one it replaces; 0 means no limit."""
     if isinstance(value, bool) or isinstance(below, bool):
@@ -160,16 +175,19 @@ def is_weaker(value: Any, below: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """Format a gate, a hook or a plain value on one line."""
+    """Format a gate, a hook or a plain value. Each character of a command counts, but for git's line ends."""
     if isinstance(value, dict):
-        value = value.get("command") or value.get("url") or value
+        insecure = " (insecure)" if value.get("insecure") else ""
+        value = str(value.get("command") or value.get("url") or sorted(value.items())) + insecure
     text = str(value).lower() if isinstance(value, bool) else str(value)
-    return " ".join(text.split())
+    return text.strip().replace("\r\n", "\n")
 
 
-def shown_table(value: Any) -> list[str]:
-    """Return the variables of an `env` table as NAME=VALUE, or any other value on one line."""
-    if isinstance(value, dict) and not {"command", "url"} & {*value}:
+def shown_values(row: Key, value: Any) -> list[str]:
+    """Return the elements of a list, the variables of an `env` table as NAME=VALUE, or the value itself."""
+    if isinstance(value, list):
+        return [shown(each) for each in value]
+    if row.type is AGENT_ENV and isinstance(value, dict):
         return [f"{name}={shown(text)}" for name, text in value.items()]
     return [shown(value)]
 
@@ -194,3 +212,11 @@ def _warning(path: Path, text: str) -> str:
     if name.upper().endswith(ELSEWHERE):
         return "sends your key elsewhere"
     return "chooses which programs run" if name.upper() in LOADERS else ""
+
+
+def _shipped_price(model: str) -> Mapping[str, Any] | None:
+    """Return the built-in price of a model, if it has one."""
+    from rooda.agents.prices import matches, names_of
+    from rooda.settings.setup import shipped_prices
+
+    return next((row for name, row in shipped_prices().items() if matches(model, names_of(name))), None)

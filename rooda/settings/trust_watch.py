@@ -44,7 +44,7 @@ def unchanged(settings: Settings, config: str | None) -> list[Any] | None:
     try:
         known = json.loads(files.read_ours(os.path.join(folder, UNCHANGED)))
         return known["facts"] if _is_same(known, settings, config) else None
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 
 
@@ -134,9 +134,11 @@ class Watch:
 
     def __init__(self, settings: Settings, config: str | None, facts: list[Any] | None) -> None:
         self._settings, self._config, self._facts = settings, config, facts
+        self._top = ""  # of the record that the run began with
         self.files: list[Source] = []  # more files with commands that the loop runs
 
     def begin(self, run: str, workspace: str) -> None:
+        self._top = top_of(workspace)
         if self._facts is not None and workspace == self._settings.workspace and not self.files:
             note = {"process": table.identity_of(os.getpid()), "facts": self._facts}
             write(record_folder(top_of(workspace)), f"{RUN}{run}.json", note)
@@ -151,18 +153,25 @@ class Watch:
             return
         from rooda.settings import trust
 
-        for seen in self._seen(workspace):  # if it fails, the note stays and the next start compares
-            trust.Record(seen.top, seen.part).end(run, seen)
+        for seen in self._seen(workspace):  # without an answer the note stays, and the next start compares
+            trust.Record(self._top, seen.part).end(run, seen)
+            if seen.top != self._top:  # a repository appeared or disappeared around the workspace
+                trust.Record(seen.top, seen.part).doubt_all(run, seen)
 
     def _ended_unchanged(self, run: str, workspace: str) -> bool:
         """True if no file has changed since the start; the run's note is then deleted."""
         folder = record_folder(top_of(workspace))
         try:
             known = json.loads(files.read_ours(os.path.join(folder, UNCHANGED)))
-            if self.files or known["facts"] != self._facts or not _is_same(known, self._settings, self._config):
+            if (
+                self.files
+                or top_of(workspace) != self._top
+                or known["facts"] != self._facts
+                or not _is_same(known, self._settings, self._config)
+            ):
                 return False
             files.remove(os.path.join(folder, f"{RUN}{run}.json"))
-        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return False
         return workspace == self._settings.workspace
 

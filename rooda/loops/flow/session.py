@@ -144,7 +144,7 @@ def _sensors(workspace: str, topology: Topology) -> list[Source]:
 
     def facts(path: str, data: bytes) -> list[Fact]:
         command = effects.command_of(files.to_text(data))
-        return [Fact(path, "command", " ".join(command.split()), "sensor", restrains=True)] if command else []
+        return [Fact(path, "command", command.strip(), "sensor", restrains=True)] if command else []
 
     paths = (f"{workspace}/{sensor.path}" for node in chain(topology.root) for sensor in node.sensors)
     return [Source(path, partial(facts, path)) for path in paths]

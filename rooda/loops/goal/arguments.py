@@ -148,7 +148,7 @@ def _plan_facts(path: str, data: bytes) -> list[Fact]:
         return []
     commands = [(each.name, each.command) for each in plan.criteria if each.command]
     commands += [("mustNot", each.violated_if) for each in plan.must_not if each.violated_if]
-    return [Fact(path, name, " ".join(command.split()), "check", restrains=True) for name, command in commands]
+    return [Fact(path, name, command.strip(), "check", restrains=True) for name, command in commands]
 
 
 def plan_option(where: Where, path: str | None) -> Plan | None:
