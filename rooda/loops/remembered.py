@@ -125,7 +125,7 @@ def task_with_secrets(workspace: str, kind: str, name: str, shown: str, begun: s
         hint = (
             f"Set {missing[0]}."
             if missing[0]
-            else "Start a new run, with the name of a variable instead of the secret."
+            else "Start a new run, and refer to the secret by the name of an environment variable."
         )
         raise UsageProblem(f"The task of {name} contains {held}; nothing was started.", hint)
     return text, ""

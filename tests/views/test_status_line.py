@@ -156,7 +156,7 @@ def test_an_abort_shows_what_to_do_next(ws: Workspace) -> None:
     """On a terminal an aborted run ends with where to look and how to continue; on a pipe stderr stays empty."""
     terminal = ws.terminal("build", "-n", "9", env={"FAKE_EXIT": "1"})
     assert terminal.finish() == 1
-    hint = "[T] What happened: rooda logs build. Resume with: rooda resume build"
+    hint = "[T] See what happened: rooda logs build. Resume with: rooda resume build"
     assert [line for line in masked(terminal.screen) if line][-1] == hint
     ran = ws.rooda("build", "-n", "9", env={"FAKE_EXIT": "1"})
     assert ran.code == 1 and ran.err == ""

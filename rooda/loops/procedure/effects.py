@@ -102,7 +102,7 @@ def _context(workspace: str, item: Context) -> str:
     if item.path is None:
         return item.text or ""
     shown = item.shown or item.path
-    hint = "rooda reads it for each prompt; keep it there."
+    hint = "rooda reads it again for every prompt: restore it."
     return from_file(shown, _read(workspace, item.path, shown, "Context file", hint))
 
 

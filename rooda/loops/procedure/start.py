@@ -251,7 +251,7 @@ def _hint_at_resume(name: str, ending: str, screen: Screen) -> None:
     if ending == "limit":
         screen.hint(f"No further agent was started; the state is kept. Resume with: rooda resume {name}")
     if ending == "failures":
-        screen.hint(f"What happened: rooda logs {name}. Resume with: rooda resume {name}")
+        screen.hint(f"See what happened: rooda logs {name}. Resume with: rooda resume {name}")
 
 
 def initial_state(procedure: Procedure, state: OodaState | None, asked: RunOptions) -> OodaState:

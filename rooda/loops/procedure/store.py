@@ -144,7 +144,7 @@ def _tolerant(data: dict[str, Any]) -> dict[str, Any]:
 
 def _checked(state: OodaState) -> OodaState:
     if state.status not in STATUSES:
-        raise base_json.Mismatch(f"status {state.status!r} is none of {', '.join(STATUSES)}")
+        raise base_json.Mismatch(f"status {state.status!r} is not one of {', '.join(STATUSES)}")
     for key, least in (("iteration", 0), ("max_iterations", 0), ("consecutive_failures", 0), ("failure_threshold", 1)):
         if getattr(state, key) < least:
             raise base_json.Mismatch(f"{key} must be at least {least}, found {getattr(state, key)}")

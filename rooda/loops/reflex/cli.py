@@ -323,7 +323,7 @@ def stop(ctx: click.Context, reason: tuple[str, ...]) -> int:
     alias = files.active(workspace)
     if alias is None:
         running = files.running(workspace)
-        also = f" Marked running: {', '.join(running)}; name one: rooda reflex resume ALIAS" if running else ""
+        also = f" Marked as running: {', '.join(running)}. Resume one: rooda reflex resume ALIAS" if running else ""
         say(f"There is no active loop here; nothing to stop.{also}")
         return OK
     return end(Place(workspace, alias), folder.readable(" ".join(reason)).strip())

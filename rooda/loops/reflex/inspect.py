@@ -86,7 +86,7 @@ def diff(place: Place, start: int | None, end: int | None) -> list[str]:
     """Return the differences between two evaluated iterations; without numbers, between the latest two."""
     known = versions(place)
     if len(known) < 2 and None in (start, end):
-        return [f"'{place.alias}' has {len(known)} evaluated iterations; there is nothing to compare."]
+        return [f"Evaluated iterations of '{place.alias}': {len(known)}; there is nothing to compare."]
     new = version(place, end) if end else known[-1]
     earlier = [version(place, start)] if start else [each for each in known if each.iteration < new.iteration]
     if not earlier:

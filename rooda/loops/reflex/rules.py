@@ -129,7 +129,7 @@ def _rule(raw: Any) -> tuple[Rule | None, list[str]]:
         return None, ["description and check must be strings"]
     description, check = description.strip(), check.strip()
     if not (description or check):
-        return None, ["description and check are empty: say what must hold"]
+        return None, ["description and check are empty: at least one of them must say what has to hold"]
     # Without a check, verify the description; the user confirms it with the rest.
     return Rule(name, description or check, severity, weight, level, check or f"Verify: {description}"), []
 

@@ -90,7 +90,7 @@ def decoded(data: Json) -> State:
         state = state._replace(current_step=PRODUCE_PREPARE)
     for key, words in (("status", STATUSES), ("phase", LEVELS), ("current_step", STEPS)):
         if getattr(state, key) not in words:
-            raise json.Mismatch(f"{key} {getattr(state, key)!r} is none of {', '.join(words)}")
+            raise json.Mismatch(f"{key} {getattr(state, key)!r} is not one of {', '.join(words)}")
     for key, least in (("iteration", 1), ("max_iterations", 1), ("stagnation_count", 0)):
         if getattr(state, key) < least:
             raise json.Mismatch(f"{key} must be at least {least}, found {getattr(state, key)}")

@@ -95,7 +95,7 @@ def _breach(record: Json) -> list[Line]:
 
 def _checks(record: Json) -> list[Line]:
     told = {
-        "run": "Checks that the agent wrote, run now:",
+        "run": "Running checks that the agent wrote:",
         "skip": "Checks that the agent wrote are not run (exec_checks); an agent judges their rules:",
     }
     rows = [told[record["way"]], *(f"  $ {one_line(command)}" for command in record["commands"])]
