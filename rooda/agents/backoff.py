@@ -73,7 +73,7 @@ def _moment(found: "re.Match[str]") -> Moment | None:
 # Waiting before the next call.
 LONGEST = 300.0  # seconds between attempts after temporary failures
 UNKNOWN_LIMIT = 900.0  # seconds to wait if the reset time is unknown
-TOLERANCE = 1.0  # seconds that two clocks may differ if neither was set
+TOLERANCE = 1.0  # seconds by which the clocks may drift apart
 MARGIN = 15.0  # seconds to wait after the reset time, since clocks differ
 
 

@@ -102,7 +102,7 @@ def prompt_refused(problem: str) -> Reply:
 
 
 def _reply(call: Call, done: supervise.ProcessResult, spec: supervise.Spec) -> Reply:
-    if done.ended == "finished":  # it wrote its final message; our signal decides nothing
+    if done.ended == "finished":  # it wrote its final message, so rooda's signal is no failure
         done = done._replace(ended="exit", code=0)
     if spec.opened < 0:
         return reply_of(call, done, spec.output, spec.env)

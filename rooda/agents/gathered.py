@@ -6,7 +6,7 @@ from rooda.agents.records import Facts, Usage
 from rooda.base.json import Json
 
 LATEST = 4_102_444_800  # the year 2100: a later reset is another unit, or nonsense
-MAX_UNPARSED = 40  # lines kept: the first half of them, and the last ones
+MAX_UNPARSED = 40  # lines kept: the first half and the last half
 
 
 class Gathered:

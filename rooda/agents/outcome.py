@@ -13,7 +13,7 @@ OK, AGENT_ERROR, AUTH, RATE_LIMIT, USAGE_LIMIT = "ok", "agent_error", "auth", "r
 CONTEXT, DENIED, CONFIG, TIMEOUT, KILLED = "context_overflow", "permission_denied", "config", "timeout", "killed"
 
 FATAL = (AUTH, CONTEXT, CONFIG)  # the next call would fail in the same way
-TEMPORARY = frozenset(  # errors when starting a process that may be temporary
+TEMPORARY = frozenset(  # errors of starting a process that may be temporary
     getattr(errno, name, 0)
     for name in ("EIO", "ENOSPC", "EDQUOT", "EMFILE", "ENFILE", "EAGAIN", "ENOMEM", "ETXTBSY", "EINTR", "ESTALE")
 ) - {0}
@@ -113,7 +113,7 @@ def judge(facts: Facts, ended: str, exit_code: int, status_of_exit: int | None =
     if facts.denied and facts.tools_failed >= facts.tools and exit_code == 0:
         return Outcome(DENIED, f"every tool was denied: {', '.join(dict.fromkeys(facts.denied))}")
     if facts.denied and not facts.ended and exit_code == 0:
-        return Outcome(DENIED, f"it ended when this was denied: {facts.denied[-1]}")
+        return Outcome(DENIED, f"it ended after a tool was denied: {facts.denied[-1]}")
     if not facts.ended:
         return _no_final_record(facts, exit_code, status_of_exit)
     return Outcome(OK) if exit_code == 0 else Outcome(AGENT_ERROR, f"exit {exit_code} after its final message")

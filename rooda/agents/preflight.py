@@ -11,7 +11,7 @@ from rooda.base import files
 from rooda.errors import AgentMissing, ConfigProblem, PromptProblem
 
 ARGUMENT = 131_071 if sys.platform == "linux" else 900_000  # bytes of one argument; macOS limits their sum
-SHORTEST_SECRET = 12  # of shorter keys, the last four characters would reveal too much
+SHORTEST_SECRET = 12  # characters; of a shorter key, the last four would reveal too much
 
 
 def find_program(agent: Agent, workspace: str) -> str:

@@ -149,7 +149,7 @@ class Reply(NamedTuple):
     tools: int = 0
     edited: int = 0  # files
     denied: int = 0  # tool calls
-    replaced: str = ""  # what is in the place of the transcript: a pipe, a link, …, missing; "" for the transcript
+    replaced: str = ""  # what replaced the transcript: a pipe, a link, …, missing; "" if nothing did
     answer: Answer = Answer()
 
     @property

@@ -1,9 +1,9 @@
 """Finds the versions of a file that somebody else wrote: those that came by git and weren't committed here.
 
 HEAD's reflog proves that a commit was made here; an author's name proves nothing. A copy of somebody else's commit, and
-what an amend, a squash or a soft reset merged into an own commit, count as somebody else's too. If git can't answer
-(timeout, damaged repository), so does the file's current content, with "" for the commit. A `.git` unpacked from an
-archive brings a reflog of its own, which is accepted, like everything that didn't come by git.
+what an amend, a squash or a soft reset merged into a commit made here, count as somebody else's too. If git can't
+answer (timeout, damaged repository), so does the file's current content, with "" for the commit. A `.git` unpacked from
+an archive brings a reflog of its own, which is accepted, like everything that didn't come by git.
 """
 
 import os
@@ -16,7 +16,7 @@ from rooda.git import command, repository
 from rooda.git.repository import GitProblem, Repo
 
 TIMEOUT = 20.0  # seconds for all questions about one repository
-FIRST = "64"  # commits to read before the whole history is read
+FIRST = "64"  # commits to read first, before the whole history
 MOST_LINKS = 40
 _COPY = re.compile(r"cherry-pick|commit \((?:cherry-pick|rebase)\)|.* \((?:pick|reword|edit|squash|fixup|continue)\)")
 _MADE = re.compile(r"commit(?: \((?!cherry-pick|rebase)[a-z-]+\))?")

@@ -118,7 +118,7 @@ class SnapshotTaker:
                 files.remove(os.path.join(self.repo.common, name))
             set_refs(self.repo, last.commit, *names)
         name, commit = next((name, commit) for name, commit in found.items() if commit != last.commit)
-        return f"{name} was {f'moved to {commit[:12]}' if commit else 'deleted'}; it is put back to {last.commit[:12]}"
+        return f"{name} was {f'moved to {commit[:12]}' if commit else 'deleted'}; put back to {last.commit[:12]}"
 
     def save(self, seen: Reading, iteration: int, moment: str) -> tuple[Snapshot, bool]:
         """Save this tree as the run's next snapshot; return the snapshot, and False if it is the same as the last."""

@@ -85,7 +85,7 @@ def _on_this_machine() -> str:
     found = installed_agents()
     if found:
         return f"On this machine: {', '.join(found)}"
-    return "None of them was found on this machine. To see a loop without an AI: rooda build --agent demo"
+    return "None of them is installed on this machine. To try a loop without an AI: rooda build --agent demo"
 
 
 def _raw(settings: Settings, found: Found) -> Agent:

@@ -22,7 +22,7 @@ from rooda.settings.trust_watch import AGENTS_MD, RUN
 
 Identity: TypeAlias = tuple[str, str, str]
 WORKTREES = f"{os.sep}.rooda{os.sep}worktrees{os.sep}"  # where rooda makes worktrees in a repository
-NOT_ASKED = "version not asked: this workspace is not trusted"
+NOT_ASKED = "version unknown: this workspace is not trusted"
 FILES = "files"
 PENDING = "pending.json"
 

@@ -120,7 +120,7 @@ def forget(top: str) -> None:
 def write(folder: str, name: str, data: Any) -> str:
     """Write a file of a trust record; return an error if the state folder can't be written."""
     if not folder:
-        return "there is no home folder"
+        return "no home folder"
     try:
         files.make_folder(folder)
         files.replace_unsynced(os.path.join(folder, name), json.dumps(data).encode() + b"\n", 0o600)

@@ -188,16 +188,16 @@ ALL, PROCEDURES = "all", "procedures"  # the kinds of loops that a key of [loop]
 # Whether a setting of a workspace needs the user's trust (settings/trust.py)
 RUNS = "runs"  # it starts, redirects or leaks something
 RESTRAINS = "restrains"  # it restricts the agent: rooda asks about a value weaker than the user's, or a weakened one
-GUARDS = "runs and restrains"  # a gate is both
+GUARDS = "runs and restrains"  # a gate does both
 
 
 class Option(NamedTuple):
     """The command-line option that sets a key; click parameters are made from it."""
 
     help: str
-    words: tuple[str, ...] = ()  # --the-key if empty; a last one without dashes is the parameter's name
+    words: tuple[str, ...] = ()  # --the-key if empty; a last word without dashes names the parameter
     metavar: str = ""  # N if empty
-    sets: str = ""  # the key it sets, if that is another one
+    sets: str = ""  # the key that it sets, if another one
     switch: bool = False  # takes no value, regardless of the key's type
     many: bool = False  # may be repeated
     hidden: bool = False
@@ -225,13 +225,13 @@ class Key(NamedTuple):
 
     type: ValueType
     what: str  # its meaning, for the documentation
-    also: tuple[str, ...] = ()  # aliases that users may try
+    also: tuple[str, ...] = ()  # other names that users may try
     default: Any = None  # in config/rooda.toml; None: not set there
-    unset: str = "none"  # the effect of no default, for the documentation
+    unset: str = "none"  # the default in the documentation, if there is none
     flag: Option | None = None  # None: no option of its own
     kinds: str = ALL
     kept: bool = False  # a resume reuses the option of the start
-    into: str = ""  # the record.field that it fills, or setup for Setup.further; empty: its consumer looks it up
+    into: str = ""  # the record.field that it fills, or setup for Setup.further; empty: looked up where it is used
     group: str = ""  # the part of --help that has its option
     trust: str = ""  # RUNS, RESTRAINS or both; "": a workspace may set it unasked
 
@@ -339,7 +339,7 @@ def _agent_env_faults(value: Any) -> list[Fault]:
     if isinstance(value, dict):
         for name, text in value.items():
             if not name or "=" in name or "\0" in name or (isinstance(text, str) and "\0" in text):
-                faults.append(Fault((name,), "can't be an environment variable"))
+                faults.append(Fault((name,), "is not a valid environment variable"))
     return faults
 
 

@@ -45,7 +45,7 @@ FAULTS = [  # rooda.toml, what is said
     ),
     ("[agents.x]\nstop = 'KILL'", "2: agents.x.stop: must be one of TERM, INT, got 'KILL'"),
     ("[agents.x.env]\nA = 1", "2: agents.x.env.A: must be a string, got 1"),
-    ("[agents.x]\nenv = { 'A=B' = 'c' }", "2: agents.x.env.'A=B': can't be an environment variable"),
+    ("[agents.x]\nenv = { 'A=B' = 'c' }", "2: agents.x.env.'A=B': is not a valid environment variable"),
     (
         "[loop]\nquality_gates = 'make'",
         "2: loop.quality_gates: must be an array of commands or of tables with name and command, got 'make'",

@@ -70,7 +70,7 @@ def _result(record: Json, into: Gathered) -> None:
     into.error = into.message = ""
     into.status = None
     if not record.get("is_error"):
-        into.limited, into.reset_at = False, None  # a rejected call was repeated at the account's extra cost
+        into.limited, into.reset_at = False, None  # the rejected call was repeated, charged as extra usage
     else:
         words = record.get("result") or inner(record, "error").get("message") or record.get("subtype")
         reason = record.get("terminal_reason")
