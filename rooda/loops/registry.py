@@ -10,7 +10,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from rooda.base import dirs, files
-from rooda.processes import lock
 
 if TYPE_CHECKING:
     import click
@@ -182,6 +181,8 @@ def _module(kind: str, name: str) -> ModuleType:
 def kinds_in(workspace: str) -> list[str]:
     """Return the loop kinds that may have left files in the workspace, without loading them."""
     refuse_links(workspace)
+    from rooda.processes import lock
+
     locks = lock.recorded(workspace)
     return [kind for kind, row in KINDS.items() if _has_left(row, workspace, locks)]
 

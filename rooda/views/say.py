@@ -4,7 +4,6 @@ import sys
 from typing import TYPE_CHECKING
 
 from rooda.base.terminal import EscapingStream, write_exact
-from rooda.base.text import escape_all_but_colours
 
 if TYPE_CHECKING:
     from rooda.settings.layers import Settings
@@ -49,5 +48,7 @@ def say_coloured(data: bytes) -> None:
 
     Only for output whose colours come from rooda or git.
     """
+    from rooda.base.text import escape_all_but_colours
+
     write_exact(sys.stdout, escape_all_but_colours(data.decode("utf-8", "replace")))
     sys.stdout.flush()
