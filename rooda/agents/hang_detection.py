@@ -44,7 +44,7 @@ class OverflowWatch:
             self._watched.append((pid, stop, output, source))
 
     def periodic(self, tick: Periodic | None) -> Periodic:
-        """Return the periodic work of a wait with this check added."""
+        """Return periodic work for a wait: that of `tick`, and this check."""
         return Periodic(min(tick.every, LOOK) if tick else LOOK, lambda: self._work(tick))
 
     def _work(self, tick: Periodic | None) -> None:

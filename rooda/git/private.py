@@ -43,7 +43,7 @@ class PrivateFiles:
         return sorted([*filter(self._is_private, known.intersection(untracked)), *self._unsaved(secret, index)])
 
     def _untracked(self, index: str) -> list[str]:
-        """Return files that are neither ignored nor in the user's index, or in rooda's if the user's is damaged."""
+        """Return untracked files that git does not ignore; if the user's index is damaged, rooda's index decides."""
         for each in ("", index, f"{index}.none"):
             listed = self._repo.run("ls-files", "-z", "-o", "--exclude-standard", index=each)
             if listed.code == 0:

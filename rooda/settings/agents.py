@@ -56,7 +56,7 @@ def agent_named(settings: Settings, name: str) -> Agent | None:
 
 
 def translate_model(settings: Settings, word: str) -> str:
-    """Return the model name that [models] maps the word to; the word itself if [models] does not list it."""
+    """Return the model name that [models] maps a word to; the word itself if [models] does not list it."""
     return str(settings.table("models").get(word, word))
 
 
@@ -136,7 +136,7 @@ def _agent(name: str, table: dict[str, Any]) -> Agent:
 
 
 def _model(look: Lookup, agent: Agent) -> str:
-    """Return the model set by a flag or the procedure, else the agent's own, else that of [loop], via [models]."""
+    """Return the model of a flag or the procedure, else of the agent, else of [loop], mapped by [models]."""
     found = look.find("model")
     general = found is None or found.path[0] == "loop"
     word = agent.model if agent.model and general else found.value if found else ""

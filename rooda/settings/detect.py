@@ -11,7 +11,7 @@ from rooda.settings.toml import parse
 
 
 class Gates(NamedTuple):
-    """Check commands for one kind of project, and the evidence for that kind."""
+    """Commands that check one kind of project, and the evidence for that kind."""
 
     because: str
     commands: tuple[str, ...]

@@ -270,7 +270,7 @@ class Record:
         self._write(f"{RUN}{run}.json", {"process": table.identity_of(os.getpid()), "facts": rows(seen.facts)})
 
     def end(self, run: str, seen: Seen) -> None:
-        """Save the facts that changed during a run as doubts."""
+        """Save the changes of facts during a run as doubts."""
         name = f"{RUN}{run}.json"
         note = _read(os.path.join(self.folder, name)) if self.folder else {}
         if "facts" not in note:
@@ -369,7 +369,7 @@ def judge(seen: Seen, record: Record) -> Verdict:
 
 
 class Theirs(NamedTuple):
-    """The newest versions of a file that somebody else wrote: their commits and facts."""
+    """The newest versions of a file by somebody else: their commits and facts."""
 
     commits: tuple[str, ...]
     facts: frozenset[Identity]

@@ -56,7 +56,7 @@ def _completed(usage: Json, into: Gathered) -> None:
 
 
 def _session(record: Json, into: Gathered) -> None:
-    """Add a session record: a model is named before its answers, and each usage record is the total so far."""
+    """Add the usage in a session record; usage records are running totals, and the model is named before them."""
     payload = inner(record, "payload")
     if record.get("type") == "turn_context":
         into.model = str(payload.get("model") or "")
