@@ -1,4 +1,4 @@
-"""Reads the clocks; no other module does."""
+"""Provides all access to clocks; no other module reads them."""
 
 import time
 
@@ -82,7 +82,7 @@ def next_occurrence(present: float, year: int, month: int, day: int, hour: int, 
             shown = shown.replace(year=year or today.year, month=month, day=day)
         if month and not year and shown.timestamp() < present - 86_400:
             shown = shown.replace(year=today.year + 1)  # ValueError, thus None, if next year has no 29 February
-        if not month:  # in autumn one hour occurs twice: take the first that is not over
+        if not month:  # in autumn one hour occurs twice: use the first that is not over
             choices = (shown.replace(fold=0), shown.replace(fold=1), shown + datetime.timedelta(days=1))
             shown = next(each for each in choices if each.timestamp() + 60 > present)
         return shown.timestamp()  # OverflowError for the year 1

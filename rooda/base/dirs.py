@@ -42,7 +42,7 @@ def make_home(path: str, *inner: str) -> None:
 
 
 def tighten_home(path: str) -> None:
-    """Restrict access to existing folders in `.rooda` to the owner, as older versions did not.
+    """Restrict existing folders in `.rooda` to the workspace's owner; older versions left them open.
 
     Raises UsageProblem if one of them is a link.
     """

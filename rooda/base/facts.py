@@ -1,4 +1,4 @@
-"""Describes settings in workspace files that can run, redirect or leak something, so that the user must trust them."""
+"""Defines the record of a workspace setting that can run, redirect or leak something and so needs the user's trust."""
 
 from typing import NamedTuple
 

@@ -76,7 +76,7 @@ def has_space(place: int | str) -> bool:
 
 
 def require_space(descriptor: int) -> int:
-    """Return the descriptor if its disk has free space: a full disk takes an empty file, but no data."""
+    """Return the descriptor if its disk has free space, else raise OSError: a full disk still accepts empty files."""
     if has_space(descriptor):
         return descriptor
     os.close(descriptor)
@@ -240,7 +240,7 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 def append(descriptor: int, data: bytes) -> None:
-    """Append all of the data or nothing, so that a full disk leaves no torn line."""
+    """Append all of the data or nothing, so that a full disk leaves no partial line."""
     done = 0
     try:
         while done < len(data):
@@ -507,7 +507,7 @@ def lines(source: str | int, limit: int, longest: int = CHUNK) -> Iterator[bytes
     """Yield the complete lines in the last `limit` bytes of a file, without line ends, each cut at `longest` bytes."""
     with reading(source) as file:
         size = file.seek(0, os.SEEK_END)
-        if size > limit:  # skip the line that the limit cuts: its rest could pass for another line
+        if size > limit:  # skip the line that the limit cuts: the rest could look like a whole line
             file.seek(size - limit - 1)
             _skip_line(file, longest)
         else:

@@ -1,4 +1,4 @@
-"""Converts frozen records to plain JSON values and back. A wrong type is an error and never converted."""
+"""Converts frozen records to plain JSON values and back. Values of a wrong type are rejected, not converted."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -85,7 +85,7 @@ Json: TypeAlias = dict[str, Any]  # an object
 
 
 def loads(data: bytes | str, read: Callable[[Any], Any] = json.loads) -> Any:
-    """Parse JSON; ValueError if it is invalid or nested too deeply."""
+    """Parse JSON. Raises ValueError if it is invalid or nested too deeply."""
     try:
         value = read(data)
     except RecursionError:
@@ -96,7 +96,7 @@ def loads(data: bytes | str, read: Callable[[Any], Any] = json.loads) -> Any:
 
 
 def too_deep(data: bytes | str, value: Any) -> bool:
-    """True if a parsed value is nested more than MAX_DEPTH deep; only searched if its JSON has enough brackets."""
+    """True if a parsed value is nested more than MAX_DEPTH deep. Searches it only if its JSON has enough brackets."""
     opened = data.count("[") + data.count("{") if isinstance(data, str) else data.count(b"[") + data.count(b"{")
     if opened <= MAX_DEPTH:
         return False
@@ -109,7 +109,7 @@ def too_deep(data: bytes | str, value: Any) -> bool:
 
 # Finding JSON objects inside other text. The effort is limited, since an agent's answer may be anything.
 MAX_EFFORT = 50_000_000  # characters searched without success
-COST_PER_BRACE = 1000  # added for each brace that starts no object
+COST_PER_BRACE = 1000  # added for each brace that does not start an object
 
 
 def find_objects(text: str, decoder: json.JSONDecoder) -> Iterator[Json]:

@@ -22,7 +22,7 @@ def _has_digit(run: str) -> bool:
 
 
 def _is_random(run: str) -> bool:
-    """True if a long part has a digit; otherwise these may be words joined by hyphens."""
+    """True if the characters look random: a long part has a digit, unlike words joined by hyphens."""
     return any(_DIGIT.search(part) for part in _LONG_PART.findall(run))
 
 
@@ -152,7 +152,7 @@ def _hide_assigned(found: "re.Match[str]") -> str:
 
 
 def _is_assigned(name: str, sign: str, value: str) -> bool:
-    """True if a value assigned to this name is a secret. After an upper-case NAME= that can be an ordinary word."""
+    """True if a value assigned to this name is a secret. After an upper-case NAME=, even an ordinary word counts."""
     if len(value) < SHORTEST or value.startswith(_NO_SECRETS) or not looks_secret(name):
         return False
     if "(" in value or "[" in value or value.isdecimal() or value.endswith("://"):

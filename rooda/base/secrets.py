@@ -17,7 +17,7 @@ _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
 
 
 def forms(environ: Mapping[str, str], ordinary: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the secrets in these variables in all encodings to hide, longest first.
+    """Return every encoding of the secrets in these variables, longest first.
 
     Leaves out secrets that are part of an `ordinary` string, such as a path.
     """
@@ -36,7 +36,7 @@ def find_secrets(environ: Mapping[str, str], ordinary: Iterable[str] = ()) -> di
 
 
 def _is_path(name: str, value: str) -> bool:
-    """True for the path of a certificate. The name counts too, since a password may begin with a slash."""
+    """True if the value is a certificate's path. Checks the name too, since a password may begin with a slash."""
     return name.upper().endswith("PEM") and value.lstrip().startswith(("/", ".", "~"))
 
 
@@ -159,7 +159,7 @@ def _in_json(value: str) -> set[str]:
 
 
 def _json_variants(value: str) -> set[str]:
-    """Return the string escaped for JSON: with and without `\\u`, in lower and upper case, with and without `\\/`."""
+    """Return a string's JSON escapes: with and without `\\u` (lower- and upper-case hex), with and without `\\/`."""
     found = {in_json(value), in_json(value, ascii_only=True)}
     found |= {_with_large_digits(text) for text in found if "\\u" in text}
     return found | {text.replace("/", "\\/") for text in found}
@@ -220,7 +220,7 @@ LOST = MARK + MARK  # replaces a form of a secret that can't be rebuilt from its
 
 
 def to_references(text: str, environ: Mapping[str, str], ordinary: str) -> str:
-    """Replace each secret by a reference to its variable."""
+    """Replace each secret with a reference to its variable."""
     known, hidden = find_secrets(environ, (ordinary,)), forms(environ, (ordinary,))
     if hide_values(text, hidden) == text:
         return text

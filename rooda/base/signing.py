@@ -133,7 +133,7 @@ def _opened(place: str) -> Key:
             return Key(problem=_unsigned(f"{place} belongs to another user (uid {facts.st_uid})"))
         if facts.st_mode & 0o077:
             if not files.make_private(descriptor):
-                return Key(problem=_unsigned(f"other users can read {place}; run: chmod 600 {place}"))
+                return Key(problem=_unsigned(f"other users can read {place} (fix: chmod 600 {place})"))
             said = f"Other users could read the key {place}; now only you can. Delete it if you don't trust them."
         return Key(os.read(descriptor, LONGEST), said)
     finally:

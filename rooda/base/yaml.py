@@ -88,7 +88,7 @@ class _Builder:
         line = node.start_mark.line + 1
         self.lines.setdefault(path, line)
         if id(node) in above:
-            self.faults.append(Fault(line, "contains itself (an anchor and its alias make a circle)"))
+            self.faults.append(Fault(line, "contains itself (its anchor is used by an alias inside it)"))
             return None
         if id(node) in self._built:
             self._all += self._sizes[id(node)]

@@ -123,7 +123,7 @@ def _relay_messages(listening: int) -> None:
 
 
 def _exit_status(loop: int) -> int | None:
-    """Return the loop's wait status; None while it runs. Reaps orphans; continues a loop that stopped on its own."""
+    """Return the loop's wait status, None while it runs. Reaps orphans; continues the loop if it alone is stopped."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)

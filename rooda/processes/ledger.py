@@ -38,7 +38,7 @@ class Ledger:
             if self._lock:
                 self._lock.sync()
         except OSError:
-            pass  # the write before has reported it
+            pass  # the previous write has reported it
 
     def renew(self) -> bool:
         """Take the lock again if an agent deleted its file; False if another run has taken it."""
@@ -113,7 +113,7 @@ def end_survivors(ledger: dict[str, Any], is_run: Callable[[str], bool]) -> Surv
 
 
 def _kill_newcomers(processes: "_RunProcesses") -> list[int]:
-    """Kill processes with the run's mark until a search finds none while no process is started; return their PIDs."""
+    """Kill marked processes until a search finds none and no process was started during it; return their PIDs."""
     killed: list[int] = []
     last = clock.monotonic() + 10 * PATIENCE
     deadline = clock.monotonic() + PATIENCE
@@ -134,7 +134,7 @@ def _recorded(calls: list[Any]) -> dict[int, object]:
 
 
 class _RunProcesses:
-    """Finds a run's processes: by the ledger, their groups, sessions and descendants, and by the run's mark.
+    """Finds a run's processes: those in the ledger, their groups, sessions and descendants, and all marked ones.
 
     A group or session ID is proof only while its leader runs, since it can be reused later. So these are searched
     once, and each process found is identified by its own start time from then on.
@@ -161,7 +161,7 @@ class _RunProcesses:
         return list(self._known)
 
     def kill_marked(self) -> list[int]:
-        """Kill every process with the run's mark as soon as it is found."""
+        """Kill every process marked with this run as soon as it is found; return their PIDs."""
         killed = []
         for pid in table.marked_with(self._run, self._unmarked):
             if not table.is_zombie(pid):

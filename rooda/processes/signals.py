@@ -30,7 +30,7 @@ LONGEST = 86_400.0  # longest single sleep in seconds
 
 
 class Signals:
-    """A with-block that counts signals, and whose `wait` sleeps until something happens.
+    """A context manager that counts signals; its `wait` sleeps until a signal, a child's exit or a timeout.
 
     A signal may arrive directly, through the guardian, or both ways if it was sent to the whole process group. For
     each kind the larger of the two counts is the number sent.
@@ -54,7 +54,7 @@ class Signals:
 
     @property
     def count(self) -> int:
-        """Number of ending signals sent."""
+        """The number of ending signals sent to rooda."""
         self._read_lifeline()
         kinds = {*self._direct, *self._passed}
         return sum(max(self._direct.get(kind, 0), self._passed.get(kind, 0)) for kind in kinds)
@@ -162,7 +162,7 @@ class Signals:
         self._lifeline_pending = True
 
     def _read_lifeline(self) -> None:
-        """Count the signals that the guardian forwarded. Its death counts as SIGTERM."""
+        """Count the signals forwarded by the guardian, whose death counts as SIGTERM."""
         if self._lifeline < 0 or not self._lifeline_pending:
             return
         self._lifeline_pending = False
@@ -248,17 +248,17 @@ SignalSender = Callable[[dict[str, object]], bool]  # sends a signal only if the
 
 
 def terminate(facts: dict[str, object]) -> bool:
-    """Send SIGTERM, and SIGCONT since a stopped process does not handle SIGTERM."""
+    """Send SIGTERM to a process, then SIGCONT, since a stopped process does not handle SIGTERM."""
     return _send(facts, signal.SIGTERM, signal.SIGCONT)
 
 
 def suspend(facts: dict[str, object]) -> bool:
-    """Stop the process, as Ctrl+Z does."""
+    """Suspend a process, as Ctrl+Z does; False if it can't be signalled."""
     return _send(facts, signal.SIGTSTP)
 
 
 def resume(facts: dict[str, object]) -> bool:
-    """Continue the process, as `fg` does."""
+    """Continue a suspended process, as `fg` does; False if it can't be signalled."""
     return _send(facts, signal.SIGCONT)
 
 

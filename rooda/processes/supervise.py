@@ -99,7 +99,7 @@ class Spec(NamedTuple):
     cwd: str
     env: Mapping[str, str]
     output: str  # file for stdout and stderr
-    opened: int = -1  # descriptor of that file if it is open already; whoever opened it closes it
+    opened: int = -1  # descriptor of that file if it is already open; its opener closes it
     errors: int = -1  # descriptor for stderr alone; closed after the start
     stdin: str = os.devnull
     timeout: float = 0.0
@@ -153,7 +153,7 @@ def run_all(
     if on_settled and started and not ending.await_exits([task.pid for task in started], SETTLED, signals.wait):
         on_settled()
     _watch(started, signals, periodic)
-    interrupted = bool(signals.count)  # a signal from now on finds none of them running
+    interrupted = bool(signals.count)  # later signals find none of them running
     swept = _reap(started, signals)
     return [task.done(swept if len(started) == 1 else 0, interrupted) for task in tasks]
 
@@ -321,7 +321,7 @@ def _suspend(all_limits: Iterable[Limits], signals: SignalSource) -> None:
     """Suspend this process and its descendants after Ctrl+Z, and exclude that time from their limits."""
     began = clock.monotonic()
     below: set[int] = set()
-    while new := set(table.descendants(os.getpid())) - below:  # until none of them runs, since each could start others
+    while new := set(table.descendants(os.getpid())) - below:  # repeated, since a running process could start others
         ending.signal_all(new, signal.SIGSTOP)
         below |= new
     signals.stop_self()

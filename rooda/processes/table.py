@@ -12,7 +12,7 @@ _LISTED = os.path.exists(f"/proc/self/task/{os.getpid()}/children")  # not every
 
 
 class ProcessInfo(NamedTuple):
-    """State and relations of one process."""
+    """State, parent, group and session of a process."""
 
     pid: int
     state: bytes

@@ -42,7 +42,7 @@ class BudgetGate:
         self._earlier = sum(session.run_time for session in sessions)
 
     def priced(self, reply: Reply) -> Reply:
-        """Return the reply, with the price `unknown_call` if its cost is unknown."""
+        """Return the reply, with its cost set to `unknown_call` if it is unknown."""
         made = reply.ended != "not-started" and reply.outcome != USAGE_LIMIT
         if reply.cost is not None or not made or not self._unknown_call:
             return reply

@@ -224,7 +224,7 @@ class StateUnsaved(Event, name="state.unsaved"):
 
 
 class SnapshotTaken(Event, name="snapshot.taken"):
-    """The work tree was saved. Only with `safety = "snapshot"`; see [the safety net](safety.md)."""
+    """A snapshot of the work tree was taken. Only with `safety = "snapshot"`; see [the safety net](safety.md)."""
 
     iteration: int
     moment: Annotated[str, "before", "after"]  # whether it was taken before or after the iteration

@@ -264,7 +264,7 @@ ORIGIN_FILE = "start"
 
 
 def note_origin(folder: RunFolder, environ: Mapping[str, str], workspace: str, owner: Owner) -> None:
-    """Write and sign the origin of a session, with secrets replaced by references to their variables."""
+    """Write and sign how a session was started, with references to variables in place of secrets."""
     every = (sys.argv[1:], owner.remembered, (owner.task,))
     words, before, (work,) = ([to_references(word, environ, workspace) for word in each] for each in every)
     facts: Json = {"words": words, "kept": before, "folder": os.getcwd(), "inside": os.environ.get("ROODA_RUN", "")}
@@ -293,7 +293,10 @@ def elsewhere(said: Mapping[str, Any], workspace: str) -> str:
 
 
 def origin_of(folder: str) -> Json:
-    """Read a session's origin, {} if missing or invalid. `signed`: by this user, for `workspace` and `commit`."""
+    """Read how a session was started; {} if missing or invalid.
+
+    `signed` is true if this user signed it, for `workspace` and `commit`.
+    """
     try:
         data = files.read_ours(os.path.join(folder, ORIGIN_FILE))
         found = json.loads(data)
@@ -314,6 +317,6 @@ def origin_of(folder: str) -> Json:
 
 
 def sign_origin(folder: str, origin: Json) -> None:
-    """Sign an origin that the user has seen, as it was shown."""
+    """Sign the origin of a session as it was shown to the user."""
     data = signing.signed(_what(ORIGIN_FILE, folder), json.dumps({**origin, "signed": True}).encode())
     files.replace(os.path.join(folder, ORIGIN_FILE), data + b"\n")

@@ -31,7 +31,7 @@ def gates(text: str) -> tuple[Gate, ...]:
 
 
 def commands(text: str) -> tuple[Gate, ...]:
-    """Return the automated ``**Test:** `command` `` lines in the section `## Build/Test/Lint Commands`."""
+    """Return the commands ``**Test:** `command` `` in `## Build/Test/Lint Commands`, except manual ones."""
     found = []
     for line in _section(text, "build/test/lint commands"):
         if (said := _COMMAND.match(line)) and not _NOT_ONE.search(line) and said["command"].strip():

@@ -29,7 +29,7 @@ Pricing: TypeAlias = Callable[[], Mapping[str, tuple[float, ...]]]  # called onl
 
 
 class Now(NamedTuple):
-    """The activity of the run at its last event."""
+    """The current activity of a run, according to its latest event."""
 
     phase: str = ""  # prompt | agent | gate | waiting | question | between
     since: str = ""
@@ -62,7 +62,7 @@ class SessionState:
         self._number: Json = {}  # of the top node
 
     def add(self, record: Json) -> None:
-        """Add the next event."""
+        """Update the state with the next event."""
         event = record["event"]
         self.first, self.last = self.first or record, record
         self.loop = self.loop or str(record.get("loop", ""))
@@ -297,7 +297,7 @@ def lines(path: str, offset: int = 0) -> Iterator[tuple[int, bytes]]:
 
 
 def located(record: Json, folder: str) -> Json:
-    """Return the event with the path of its transcript moved to `folder`, the run's own folder."""
+    """Return the event with its transcript's path changed to the one in `folder`, the run's own folder."""
     if "transcript" not in record:
         return record
     return {**record, "transcript": run_folder.transcript_in(folder, record["transcript"])}
@@ -388,7 +388,7 @@ def _usage(said: Json) -> Usage:
 
 
 def _bounded(number: float) -> float:
-    """Return the number; ValueError if it is out of range."""
+    """Return the number. Raises ValueError if it is out of range."""
     if not 0 <= number < MOST:
         raise ValueError(number)
     return number

@@ -12,7 +12,7 @@ PLACEHOLDER = r"\\\{\{|\{\{[ \t]*([A-Za-z_][A-Za-z0-9_-]*)[ \t]*\}\}"
 
 
 def substitute(text: str, parameters: Mapping[str, str], fragment: str) -> str:
-    """Replace placeholders in one pass; values are not searched again. `fragment` is the name used in an error."""
+    """Replace placeholders in one pass; values are not searched again. Errors name the `fragment`."""
     import re
 
     def value(match: "re.Match[str]") -> str:

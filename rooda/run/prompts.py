@@ -16,7 +16,7 @@ class Measure(NamedTuple):
 
 
 class PromptFile:
-    """Writes a prompt's file; writes it again only if the text or the file has changed."""
+    """Writes a prompt to a file, and again only if the text or the file has changed."""
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder

@@ -73,7 +73,7 @@ def waiting_answer(signals: "Signals | None" = None) -> str | None:
 
 
 def typed_answer(question: str, signals: "Signals | None" = None) -> str | None:
-    """Ask on the terminal and read one line; None at end of input, or on a signal while a loop runs."""
+    """Ask a question on the terminal and read one line; None at end of input or on a signal."""
     sys.stderr.write(question)
     sys.stderr.flush()
     line = _stdin.line(None, signals)

@@ -1,4 +1,4 @@
-"""Defines records for runs of every kind of loop: commands, quality gates, the loop, its end."""
+"""Defines records shared by all kinds of loops: commands, quality gates, the loop and how it ended."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias

@@ -43,7 +43,10 @@ class Seal:
         return folder.elsewhere(self._said, self._workspace) if self.signed else folder.UNSIGNED
 
     def cover(self, data: bytes, before: Iterable[str] = ()) -> None:
-        """Seal `data`, and keep sealed hashes that are in `before`. Raises OSError if an old seal can't be replaced."""
+        """Seal `data`, and keep those of the hashes `before` that are sealed.
+
+        Raises OSError if an existing seal can't be replaced.
+        """
         self.write([files.sha256(data), *(sha for sha in before if sha in self.hashes)])
 
     def write(self, hashes: Iterable[str]) -> None:

@@ -97,7 +97,7 @@ class Session:
         return clock.monotonic() - self._began
 
     def signalled(self) -> int:
-        """Return the first signal to rooda, 0 if none. Raises Interrupted if the guardian was killed: a crash."""
+        """Return the first signal to rooda, 0 if none. Raises Interrupted if the guardian was killed."""
         first = self._signals.first
         if self._signals.abandoned:
             raise Interrupted(first)
@@ -161,19 +161,19 @@ class Session:
         return found
 
     def run(self, commands: Sequence[Command], together: bool = False) -> list[CommandResult]:
-        """Run shell commands in the workspace: checks, sensors, verifications."""
+        """Run shell commands in the workspace, such as checks, sensors and verifications."""
         found = self._commands.run(commands, together)
         self.signalled()
         self._events.report_problem_of(self.folder)
         return found
 
     def wait(self, seconds: float) -> None:
-        """Wait for a time, unaffected by clock changes, or until a signal arrives; report the wait as events."""
+        """Wait for `seconds`, unaffected by clock changes, or until a signal arrives; report the wait as events."""
         last = clock.monotonic() + seconds
         self._wait(clock.now() + seconds, lambda: last - clock.monotonic())
 
     def _wait_until(self, moment: float, account: str) -> None:
-        """Wait until the clock shows `moment`, even if it is set forward; never longer than expected at the start."""
+        """Wait until the clock shows `moment`; no longer than expected now, in case the clock is set back."""
         last = clock.monotonic() + moment - clock.now()
         self._wait(moment, lambda: min(moment - clock.now(), last - clock.monotonic()), account)
 

@@ -73,7 +73,7 @@ def plus(one: Spent, other: Spent) -> Spent:
 def add(
     spent: Spent, cost: float | None, usage: Usage | None = None, seconds: float = 0.0, estimated: bool = False
 ) -> Spent:
-    """Return the total with one more call. An unknown cost (None) adds no dollars, and the call counts as unknown."""
+    """Return the total with one call added. An unknown cost (None) adds no dollars; the call counts as unknown."""
     return plus(spent, Spent(1, cost or 0.0, int(cost is None), sum(usage) if usage else 0, seconds, estimated))
 
 

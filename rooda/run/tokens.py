@@ -22,7 +22,7 @@ _last: list[tuple[str, str, tuple[int, bool]]] = []
 
 
 def count(text: str, encoding: str) -> tuple[int, bool]:
-    """Return the number of tokens, and True if it is exact; otherwise the number is a quarter of the characters."""
+    """Return the number of tokens, and True if it is exact; otherwise it is estimated from the number of characters."""
     key = files.content_key(text)
     if _last and _last[0][:2] == (encoding, key):
         return _last[0][2]
@@ -47,7 +47,7 @@ def _cached(text: str, encoding: str) -> tuple[int, bool]:
 
 
 def _key(data: bytes) -> str:
-    """Return two checksums as a cache key. Loading hashlib costs a tenth of a dry run; a collision, one wrong count."""
+    """Return two checksums as a cache key: hashlib takes too long to load, and a collision costs one wrong count."""
     return f"{zlib.crc32(data):08x}{zlib.adler32(data):08x}"
 
 
