@@ -89,14 +89,14 @@ class SessionEnd(Event, name=""):
 
     # run time of this session, excluding time for which it was suspended; `--max-duration` counts all sessions of a run
     ran: float
-    stopped_by: Literal["person"] = ABSENT  # only of a run that `rooda stop` ended: who stopped it
-    stopped_because: str = ABSENT  # only of a run that `rooda stop` ended: the text of `--reason`, or empty
-    refused: str = ABSENT  # only if the last agent call was refused for good: its `outcome`, or `not-started`
-    # only of a run that a limit or a request from another terminal ended: `kind` is `cost`, `tokens` or `time`, with
-    # `used` and `limit` in dollars, tokens or seconds, and `unknown`, calls of unknown cost, if there are any;
-    # `account`, with the `account` and `until` when it may be used again; or, of a goal, `pause` or `cancel`
+    stopped_by: Literal["person"] = ABSENT  # only if `rooda stop` ended the run: who stopped it
+    stopped_because: str = ABSENT  # only if `rooda stop` ended the run: the text of `--reason`, or empty
+    refused: str = ABSENT  # only if the last agent call was refused permanently: its `outcome`, or `not-started`
+    # only if a limit or a request from another terminal ended the run: `kind` is `cost`, `tokens` or `time`, with
+    # `used` and `limit` in dollars, tokens or seconds, and `unknown`, the number of calls of unknown cost, if any;
+    # `account`, with the `account` and the time `until` which it can't be used; or, for a goal, `pause` or `cancel`
     cause: EndCause = ABSENT
-    mac: str = ABSENT  # only if rooda has a key of the user: the signature of all lines so far, this one without `mac`
+    mac: str = ABSENT  # only if the user has a key: signature of all lines up to and including this one without `mac`
 
 
 class PromptAssembled(Event, name="prompt.assembled"):
@@ -122,51 +122,51 @@ class BudgetExceeded(Event, name="budget.exceeded"):
 class AgentStarted(Event, name="agent.started"):
     phase: Literal["execute"]  # part of the iteration
     call: str  # as in `ROODA_CALL`: `iteration`, `plan`, `step`, …
-    # the file that stdout and stderr go to; of a raw command of a reflex loop, flow or goal only stdout
+    # the file with stdout and stderr; for a raw command of a reflex loop, flow or goal with stdout only
     transcript: str
     agent: str  # name of the agent in the settings, empty for a raw command
-    output: str  # how its transcript is read: `text`, `claude`, …
-    model: str  # the model it is called with, empty if the CLI chooses
+    output: str  # format of the transcript: `text`, `claude`, …
+    model: str  # the model requested, empty if the CLI chooses
 
 
 class AgentEnded(Event, name="agent.ended"):
     phase: Literal["execute"]  # part of the iteration
-    outcome: Outcome  # `success`: it exited with 0
+    outcome: Outcome  # `success` if the agent exited with 0
     exit_code: int  # as a shell reports it: 128+n for signal n, 127 not found, 126 not executable
-    ended: Ended  # how it ended
-    limit: float  # the timeout that ended it, else 0
+    ended: Ended  # how the process ended
+    limit: float  # the timeout that ended the process, else 0
     seconds: float  # run time, to the microsecond
     elapsed: float  # run time, rounded to milliseconds
     ran: float  # run time of the session so far, excluding time for which it was suspended
-    transcript: str  # the file that holds its output
-    output: str  # how its transcript is read, as in `agent.started`
+    transcript: str  # the file with the agent's output
+    output: str  # format of the transcript, as in `agent.started`
     size: int  # bytes of output
     # true: a procedure's raw command printed more than `max_output_buffer`; only the end was searched for signals
     truncated: bool
-    promise: Promise  # its signal, if promise signals are on
-    note: str  # why it could not be started or ended
-    swept: int  # processes that it left running and rooda ended
-    # only of an agent whose transcript is read: what its CLI reported about the call
+    promise: Promise  # the agent's promise signal, if promise signals are on
+    note: str  # why the agent could not be started or ended
+    swept: int  # number of processes that the agent left running and rooda ended
+    # only if the transcript is read: what the CLI reported about the call
     agent_outcome: AgentOutcome = ABSENT
-    message: str = ABSENT  # only of an agent whose transcript is read: its CLI's own error message
-    retryable: bool = ABSENT  # only of an agent whose transcript is read: the same call may succeed a little later
-    # only of an agent whose transcript is read: when the usage limit ends, in seconds since 1970, or null
+    message: str = ABSENT  # only if the transcript is read: the CLI's own error message
+    retryable: bool = ABSENT  # only if the transcript is read: true if the same call may succeed later
+    # only if the transcript is read: when the usage limit ends, in seconds since 1970, or null
     reset_at: float | None = ABSENT
-    # only of an agent whose transcript is read: tokens `input`, `output`, `cached`, `written`, or null
+    # only if the transcript is read: tokens `input`, `output`, `cached`, `written`, or null
     usage: Tokens | None = ABSENT
-    # dollars, or null for unknown; of a raw command only with `[budget] unknown_call`
+    # dollars, or null for unknown; for a raw command only with `[budget] unknown_call`
     cost: float | None = ABSENT
-    # `reported` by its CLI, `computed` from tokens and prices, or `assumed` because of `[budget] unknown_call`
+    # `reported` by the CLI, `computed` from tokens and prices, or `assumed` because of `[budget] unknown_call`
     cost_source: Annotated[str, "reported", "computed", "assumed", "unknown"] = ABSENT
-    lost: bool = ABSENT  # true: its transcript or this log disappeared while it ran, so its usage is unknown
-    model: str = ABSENT  # only of an agent whose transcript is read: the model as its CLI names it
-    turns: int = ABSENT  # only of an agent whose transcript is read: answers of the model
-    tools: int = ABSENT  # only of an agent whose transcript is read: tool calls
-    edited: int = ABSENT  # only of an agent whose transcript is read: files it edited
-    denied: int = ABSENT  # only of an agent whose transcript is read: tool calls that were denied
-    command: str = ABSENT  # only of a call that failed: the command line
-    head: str = ABSENT  # only of a call that failed: the first 500 characters of its output
-    tail: str = ABSENT  # only of a call that failed: the last 500 characters of its output
+    lost: bool = ABSENT  # true: the transcript or this log disappeared during the call, so its usage is unknown
+    model: str = ABSENT  # only if the transcript is read: the model as the CLI names it
+    turns: int = ABSENT  # only if the transcript is read: number of answers of the model
+    tools: int = ABSENT  # only if the transcript is read: number of tool calls
+    edited: int = ABSENT  # only if the transcript is read: number of edited files
+    denied: int = ABSENT  # only if the transcript is read: number of denied tool calls
+    command: str = ABSENT  # only if the call failed: the command line
+    head: str = ABSENT  # only if the call failed: the first 500 characters of its output
+    tail: str = ABSENT  # only if the call failed: the last 500 characters of its output
 
 
 class OutputTruncated(Event, name="output.truncated"):
@@ -177,7 +177,7 @@ class OutputTruncated(Event, name="output.truncated"):
 class TranscriptReplaced(Event, name="transcript.replaced"):
     """The transcript of a call was deleted or replaced while the call ran. rooda read the file that it had opened."""
 
-    transcript: str  # path
+    transcript: str  # path of the transcript
     now: str  # what is at this path now: missing, a pipe, a link, a folder, another file, a device or socket
 
 
@@ -206,14 +206,14 @@ class GateEnded(Event, name="gate.ended"):
 
 class GatesEnded(Event, name="gates.ended"):
     phase: Literal["gates"]  # part of the iteration
-    elapsed: float  # all gates together
-    outcome: Outcome  # of all of them
-    summary: str  # the failed ones: `tests (exit 1), lint (timeout 300s)`
+    elapsed: float  # run time of all gates together
+    outcome: Outcome  # of all gates together
+    summary: str  # the failed gates: `tests (exit 1), lint (timeout 300s)`
 
 
 class StateSaved(Event, name="state.saved"):
     phase: Literal["persist"]  # part of the iteration
-    elapsed: float = ABSENT  # only of a procedure: how long the write took
+    elapsed: float = ABSENT  # only for a procedure: duration of the write
 
 
 class StateUnsaved(Event, name="state.unsaved"):
@@ -247,7 +247,7 @@ class QuestionAsked(Event, name="question.asked"):
     lines: list[str]  # the lines shown above the question
     hint: str  # `[Y/n]`, `[y/N]`, or empty for a free answer
     attended: bool  # true: rooda runs at a terminal
-    answer: str  # the answer given by an option, else empty
+    answer: str  # the answer that an option gives, else empty
 
 
 class QuestionAnswered(Event, name="question.answered"):
