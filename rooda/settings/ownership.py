@@ -29,7 +29,7 @@ def foreign(workspace: str, settings: str, environ: Mapping[str, str]) -> tuple[
 
 
 def is_foreign(path: str, environ: Mapping[str, str]) -> bool:
-    """True if the file, what it links to, or its folder belongs to another user."""
+    """True if another user owns the file, the target of a link or the file's folder."""
     accepted = _accepted(environ)
     return any(uid not in accepted for each in (path, os.path.dirname(path)) for uid in _owners(each))
 

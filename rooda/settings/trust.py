@@ -140,7 +140,7 @@ def _renamed(fact: Fact, top: str) -> Fact:
 
 
 def _of_cli(fact: Fact, top: str) -> Fact:
-    """Rename a fact of a CLI's own file. Those that restrict the agent start nothing."""
+    """Return a fact of a CLI's own file, renamed; it is harmless if it only restricts the agent."""
     return _renamed(fact, top)._replace(harmless=fact.harmless or fact.restrains)
 
 
@@ -199,7 +199,7 @@ class Record:
         return _facts(self.data.get("last"))
 
     def doubts(self, seen: Seen) -> tuple[set[Identity], set[Identity]]:
-        """Return the facts that appeared and those that disappeared while a loop ran here, or since one that runs."""
+        """Return the facts that appeared and disappeared while loops ran here, or since a running loop started."""
         appeared = {each for run in self.runs.values() for each in _identities(run.get("appeared"))}
         vanished = {each for run in self.runs.values() for each in _identities(run.get("vanished"))}
         for run in self.runs.values():
@@ -244,11 +244,11 @@ class Record:
         return self._write("record.json", new)
 
     def ask_later(self, seen: Seen) -> None:
-        """Note what was asked for, so that `rooda trust` can show and accept it."""
+        """Save the facts that the user was asked about, so that `rooda trust` can show and accept them."""
         self._write(PENDING, {"facts": rows(seen.facts)})
 
     def pending(self) -> list[Fact]:
-        """Return what was asked for last and not answered."""
+        """Return the facts that the user was last asked about and has not answered."""
         return _facts(_read(os.path.join(self.folder, PENDING)).get("facts")) if self.folder else []
 
     def forget_pending(self) -> None:
@@ -281,7 +281,7 @@ class Record:
         self._keep(name, appeared, vanished)
 
     def doubt_all(self, run: str, seen: Seen) -> None:
-        """Keep every fact as a doubt: what the user trusts here was not known when the run began."""
+        """Save all facts as doubts, since the facts trusted here were unknown when the run began."""
         self._keep(f"{RUN}{run}.json", seen.identities - self.known, set())
 
     def _keep(self, name: str, appeared: set[Identity], vanished: set[Identity]) -> None:
@@ -412,7 +412,7 @@ def _changed(seen: Seen, record: Record) -> tuple[Fact, ...]:
 
 
 def _related(top: str) -> list[str]:
-    """Return the repository of a worktree that the user made: doubts about its files hold in the worktree too."""
+    """Return the repository of a worktree made by the user, whose doubts apply in the worktree too."""
     try:
         pointer = files.to_text(files.read_ours(os.path.join(top, ".git")))
     except OSError:

@@ -29,7 +29,7 @@ class Reader(NamedTuple):
     below: Callable[[Path], Any]  # returns the value that would apply without the file
 
     def read(self, data: bytes) -> list[Fact]:
-        """Return the facts in an older version; an invalid one gives one without a name, which stands for the whole."""
+        """Return the facts in an older version; if it is invalid, one without a name that covers the whole file."""
         try:
             tree, lines = parse(data.decode().removeprefix("\ufeff"))
             rename_old_keys(tree, lines)
@@ -74,7 +74,7 @@ class Reader(NamedTuple):
             value = {name: number for name, number in value.items() if isinstance(number, int | float)}
             if _lowered(value, self.below(path) or {}):
                 text = ", ".join(f"{name} {number}" for name, number in value.items())
-                yield Fact(self.file, dotted(path), text, "price", warning="a limit of money lets more through")
+                yield Fact(self.file, dotted(path), text, "price", warning="weakens cost limits")
             return
         weaker = is_weaker(value, self.below(path))
         restrains, harmless = row.trust in (RESTRAINS, GUARDS), row.trust == RESTRAINS and not weaker
@@ -159,7 +159,7 @@ def _line_with(rows: list[str], command: str) -> int:
 
 
 def _lowered(row: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
-    """True if a price is 0 or lower than the known one: with it a limit of money lets more through."""
+    """True if a price is 0 or lower than the known one, so that a cost limit allows more calls."""
     return any(value == 0 or (key in known and value < known[key]) for key, value in row.items())
 
 
@@ -175,7 +175,7 @@ def is_weaker(value: Any, below: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """Format a gate, a hook or a plain value. Each character of a command counts, but for git's line ends."""
+    """Format a gate, a hook or a plain value; only outer space is removed, and CRLF becomes LF as in git."""
     if isinstance(value, dict):
         insecure = " (insecure)" if value.get("insecure") else ""
         value = str(value.get("command") or value.get("url") or sorted(value.items())) + insecure
@@ -184,7 +184,7 @@ def shown(value: Any) -> str:
 
 
 def shown_values(row: Key, value: Any) -> list[str]:
-    """Return the elements of a list, the variables of an `env` table as NAME=VALUE, or the value itself."""
+    """Return as strings a list's elements, the variables of an `env` table (NAME=VALUE), or the value itself."""
     if isinstance(value, list):
         return [shown(each) for each in value]
     if row.type is AGENT_ENV and isinstance(value, dict):

@@ -134,7 +134,7 @@ class Watch:
 
     def __init__(self, settings: Settings, config: str | None, facts: list[Any] | None) -> None:
         self._settings, self._config, self._facts = settings, config, facts
-        self._top = ""  # of the record that the run began with
+        self._top = ""  # the folder of the record that the run began with
         self.files: list[Source] = []  # more files with commands that the loop runs
 
     def begin(self, run: str, workspace: str) -> None:
@@ -153,7 +153,7 @@ class Watch:
             return
         from rooda.settings import trust
 
-        for seen in self._seen(workspace):  # without an answer the note stays, and the next start compares
+        for seen in self._seen(workspace):  # if it fails, the note stays and the next start compares
             trust.Record(self._top, seen.part).end(run, seen)
             if seen.top != self._top:  # a repository appeared or disappeared around the workspace
                 trust.Record(seen.top, seen.part).doubt_all(run, seen)
