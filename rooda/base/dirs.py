@@ -1,6 +1,6 @@
 """Locates the user's cache and state and the files shipped with rooda, and creates `.rooda`.
 
-Deleting the cache or the state costs time or comfort, never work.
+Deleting the cache or the state loses no work.
 """
 
 import os

@@ -13,8 +13,8 @@ _AT_LIMIT = {"account": ["limit"], "cost": ["budget"], "tokens": ["budget"], "ti
 def moments(record: Json, by_reason: Mapping[str, str]) -> list[str]:
     """Return the names of the hooks that an event triggers, general ones first.
 
-    General: done, failed, paused, stopped; then stuck, limit, budget, needs_person. `by_reason` maps the end reasons of
-    this kind of loop to such names.
+    The general ones are done, failed, paused, stopped; the others stuck, limit, budget, needs_person. `by_reason` maps
+    the end reasons of this kind of loop to such names.
     """
     event, reason = record["event"], record.get("reason", "")
     meant = by_reason.get(reason, "")

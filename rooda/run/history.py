@@ -178,8 +178,8 @@ def sessions(workspace: str, name: str, loop: str, log: Logs = SessionLog) -> li
 def newest(workspace: str, name: str, loop: str, begun: str = "", log: Logs = SessionLog) -> SessionLog | None:
     """Return the newest session that started or resumed this loop; None if it completed the run.
 
-    A completed run can't be resumed. `begun` is the session that started the run according to its state file; it
-    counts even if rooda was killed before the log recorded the start.
+    A run can't be resumed once it is completed. `begun` is the session that started the run according to its state
+    file; it counts even if rooda was killed before the log recorded the start.
     """
     for folder in reversed(run_folder.all_of(workspace, name)):
         session = log(os.path.join(folder, NAME))

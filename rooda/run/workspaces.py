@@ -1,6 +1,6 @@
 """Records the workspaces in which this user ran loops, for `rooda status --all` and `rooda resume --all`.
 
-Each has a small file, so that adding or removing one needs no lock. A failure to record one stops no loop.
+Each has its own small file, so that no lock is needed. A failure to record a workspace does not stop a loop.
 """
 
 import json

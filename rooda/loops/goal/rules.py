@@ -163,7 +163,7 @@ def why_stop(state: GoalState, signal: int, requested: str) -> Ending | None:
 def limit_reached(state: GoalState) -> tuple[str, str] | None:
     """Return the reached limit and a message, checking the budget before the iterations; None if none is reached."""
     if state.spent.lost:
-        return Pause.BUDGET, "the cost of a call is unknown, since its transcript or the events vanished"
+        return Pause.BUDGET, "the cost of a call is unknown, since its transcript or the event log disappeared"
     if over_budget(state):
         return Pause.BUDGET, f"budget exceeded: {cost_text(state.spent)}/{money(state.budget)}"
     if state.iteration >= state.limit:
