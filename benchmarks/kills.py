@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 import sys
 import tempfile
 import time
@@ -48,6 +49,7 @@ def options(arguments: "list[str] | None" = None) -> argparse.Namespace:
 def main() -> int:
     """Exit 0 when nothing was lost that may not be lost."""
     asked = options()
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup the loops would ignore a hang-up, as they should
     results = load(asked.results)
     for sort in asked.only or SORTS:
         for loop in KINDS if asked.loop == "all" else [asked.loop]:
