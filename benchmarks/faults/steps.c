@@ -1,14 +1,15 @@
-/* Preloaded into rooda: counts its calls on files below some folders, and at one of them kills the caller or fails.
+/* Preloaded into rooda: counts its calls on files below some folders, and at one of them signals the caller or fails.
 
 FAULTS_ROOTS  folders, with colons between them; the work's own .rooda and public folders
 FAULTS_AT     the number of the call, from 1; 0: none, only count
 FAULTS_NAME, FAULTS_PART   count just the calls of this name on paths with this part
-FAULTS_DO     KILL, or the number of an error that the call gives
+FAULTS_DO     KILL, TERM, or the number of an error that the call gives
 FAULTS_LOG    each call is noted here: number, pid, name, path
 
 Only the process that carries the word rooda in its command line is looked at, with whatever it forks; git, agents and
 shells are not: they begin with an exec. The count is shared by all processes of one start. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +48,7 @@ __attribute__((constructor)) static void begin(void) {
     if (!log || !where || !is_ours()) return;
     snprintf(roots, sizeof roots, "%s", where);
     at = number ? atoi(number) : 0;
-    act = what && strcmp(what, "KILL") ? atoi(what) : -1;
+    act = !what || !strcmp(what, "KILL") ? -SIGKILL : !strcmp(what, "TERM") ? -SIGTERM : atoi(what);
     note = syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (note >= 0) { /* out of the way of everybody's descriptors */
         int high = fcntl(note, F_DUPFD_CLOEXEC, 900);
@@ -93,7 +94,8 @@ static int met(const char *name, int base, const char *path) {
         number = __atomic_add_fetch(count + 1, 1, __ATOMIC_SEQ_CST);
     }
     if (number != at) return 0;
-    if (act < 0) { kill(getpid(), SIGKILL); for (;;) pause(); }
+    if (act == -SIGKILL) { kill(getpid(), SIGKILL); for (;;) pause(); }
+    if (act < 0) { kill(getpid(), -act); return 0; }
     errno = act;
     return 1;
 }
@@ -107,6 +109,7 @@ int open(const char *path, int flags, ...) { MODE(flags) REAL(open); return met(
 int open64(const char *path, int flags, ...) { MODE(flags) REAL(open64); return met(OPENING(flags), AT_FDCWD, path) ? -1 : real(path, flags, mode); }
 int openat(int base, const char *path, int flags, ...) { MODE(flags) REAL(openat); return met(OPENING(flags), base, path) ? -1 : real(base, path, flags, mode); }
 int openat64(int base, const char *path, int flags, ...) { MODE(flags) REAL(openat64); return met(OPENING(flags), base, path) ? -1 : real(base, path, flags, mode); }
+DIR *opendir(const char *path) { REAL(opendir); return met("list", AT_FDCWD, path) ? 0 : real(path); }
 ssize_t write(int file, const void *data, size_t size) { REAL(write); return met_open("write", file) ? -1 : real(file, data, size); }
 ssize_t pwrite(int file, const void *data, size_t size, off_t from) { REAL(pwrite); return met_open("pwrite", file) ? -1 : real(file, data, size, from); }
 ssize_t pwrite64(int file, const void *data, size_t size, off_t from) { REAL(pwrite64); return met_open("pwrite", file) ? -1 : real(file, data, size, from); }

@@ -14,7 +14,7 @@ from benchmarks.faults.site import Site
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "steps.c")
 KILL, EIO, ENOSPC = "KILL", "EIO", "ENOSPC"
-READING = {"open", "close"}  # a kill there is one at the next step that changes something
+READING = {"open", "list", "close"}  # a kill there is one at the next step that changes something
 FILLING = {"open-to-write", "write", "pwrite", "mkdir", "rename", "fsync", "fdatasync"}  # what a full disk can refuse
 
 

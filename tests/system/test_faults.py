@@ -1,5 +1,6 @@
 """Every system call that touches the state folder fails in turn, and the loop is killed at every one of them."""
 
+import errno
 import os
 import re
 import shlex
@@ -8,55 +9,59 @@ from pathlib import Path
 
 import pytest
 
-from kit.needed import needs
+from benchmarks.faults import steps
+from kit.needed import LINUX, needs
 from kit.workspace import Ran, Workspace
 
-pytestmark = needs("strace")
-CALLS = "openat,write,pwrite64,fsync,fdatasync,rename,close,unlink,mkdir,ftruncate,flock"
+pytestmark = [LINUX, needs("cc")]
 # How often a run of two iterations makes each call on the state folder and what is in it.
 COUNTS = {
     "mkdir": 1,
-    "openat": 15,
+    "open": 10,
+    "list": 1,
+    "close": 10,
+    "open-to-write": 4,
     "flock": 1,
-    "pwrite64": 5,
+    "pwrite": 5,
     "fdatasync": 3,
     "write": 3,
     "fsync": 6,
     "rename": 3,
-    "close": 11,
     "unlink": 1,
 }
 EVERY = [(call, place) for call, count in COUNTS.items() for place in range(1, count + 1)]
-SOME = [*COUNTS.items(), ("openat", 3), ("openat", 5), ("fsync", 3), ("close", 4)]
-# strace stays in the background (-D), so that pids and parents are as without it. The state's temporary file is named
-# by the pid of the loop, one of the next.
-STRACED = """\
-set --
-i=0
-while [ $i -lt 80 ]; do
-    i=$((i + 1))
-    set -- "$@" -P "$STATE/build.json.$(($$ + i)).tmp"
-done
-exec strace -D -f -qq -o "$LOG" -P "$STATE" -P "$STATE/build.json" -P "$STATE/build.lock" "$@" -e trace=%s $INJECT %s
-"""
+SOME = [*COUNTS.items(), ("open", 3), ("open-to-write", 2), ("fsync", 3), ("close", 4)]
 
 
-class Traced:
-    """A run of two iterations under strace."""
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return steps.build(str(tmp_path_factory.mktemp("library")))
 
-    def __init__(self, ws: Workspace, inject: str = "") -> None:
-        self.ws, self.log = ws, os.path.join(ws.root, "strace.log")
+
+def fault_at(ws: Workspace, library: str, call: str, place: int, part: str, what: str) -> dict[str, str]:
+    """The environment of a loop with a fault at its call number `place` of this name on a path with this part."""
+    return {
+        "LD_PRELOAD": library,
+        "FAULTS_ROOTS": ws.file(".rooda"),
+        "FAULTS_NAME": call,
+        "FAULTS_PART": part,
+        "FAULTS_AT": str(place),
+        "FAULTS_DO": what,
+        "FAULTS_LOG": os.path.join(ws.root, "steps"),
+    }
+
+
+class Faulty:
+    """A run of two iterations with a fault at one of its calls on the state folder and what is in it."""
+
+    def __init__(self, ws: Workspace, library: str, call: str = "", place: int = 0, what: str = "KILL") -> None:
+        self.ws = ws
         agent = ws.write("../agent", f"echo call >>{shlex.quote(os.path.join(ws.root, 'called'))}\nsleep 0.1\n")
         ws.procedure("build", loop={"ai_cmd": shlex.join(["sh", agent])})
-        script = ws.write("../straced", STRACED % (CALLS, shlex.join(ws.command("build", "-n", "2"))))
-        env = {"STATE": ws.file(".rooda/state"), "LOG": self.log, "INJECT": inject}
-        real = ws.command
-        ws.command = lambda *arguments: ["sh", script]  # type: ignore[method-assign]
-        try:
-            self.ran: Ran = ws.rooda(env=env)
-        finally:
-            ws.command = real  # type: ignore[method-assign]
-        self.traced = Path(self.log).read_text()
+        env = fault_at(ws, library, call, place, "/.rooda/state", what)
+        self.ran: Ran = ws.rooda("build", "-n", "2", env=env)
+        made = [line.split(maxsplit=3) for line in Path(env["FAULTS_LOG"]).read_text().splitlines()]
+        self.made = Counter(name for _, _, name, path in made if "/.rooda/state" in path)
 
     @property
     def calls(self) -> int:
@@ -64,21 +69,21 @@ class Traced:
         return len(path.read_text().splitlines()) if path.exists() else 0
 
 
-def test_the_list_of_calls_is_complete(ws: Workspace) -> None:
+def test_the_list_of_calls_is_complete(ws: Workspace, library: str) -> None:
     """The places below are all there are: a run makes exactly these calls on the state folder, and ends as usual."""
-    traced = Traced(ws)
-    assert traced.ran.code == 0
-    assert dict(Counter(re.findall(r"^\d+ +(\w+)\(", traced.traced, re.M))) == COUNTS, traced.traced
+    faulty = Faulty(ws, library)
+    assert faulty.ran.code == 0
+    assert faulty.made == COUNTS, Path(ws.root, "steps").read_text()
 
 
-def one_failure(ws: Workspace, call: str, place: int, error: str) -> None:
+def one_failure(ws: Workspace, library: str, call: str, place: int, error: int) -> None:
     """The loop continues to its end; what is on disk can be read; the next start works and tidies up."""
-    traced = Traced(ws, f"-e inject={call}:error={error}:when={place}")
-    assert "(INJECTED)" in traced.traced
-    assert traced.ran.code == 0, traced.ran.both
-    assert "Traceback" not in traced.ran.both
-    assert "Reached max iterations: 2" in traced.ran.lines[-1]
-    assert traced.calls == 2
+    faulty = Faulty(ws, library, call, place, str(error))
+    assert faulty.made[call] >= place
+    assert faulty.ran.code == 0, faulty.ran.both
+    assert "Traceback" not in faulty.ran.both
+    assert "Reached max iterations: 2" in faulty.ran.lines[-1]
+    assert faulty.calls == 2
     state = ws.state()
     assert state is None or (0 <= state["iteration"] <= 2 and state["iteration"] == len(state["elapsed_per_iteration"]))
     again = ws.rooda("build", "--fresh", "-n", "1")
@@ -86,29 +91,29 @@ def one_failure(ws: Workspace, call: str, place: int, error: str) -> None:
     assert os.listdir(ws.file(".rooda/state")) == ["build.lock"]
 
 
-def one_kill(ws: Workspace, call: str, place: int) -> None:
+def one_kill(ws: Workspace, library: str, call: str, place: int) -> None:
     """The state can be read, at most one call is made again, and the next start continues to the end."""
-    traced = Traced(ws, f"-e inject={call}:signal=KILL:when={place}")
-    assert traced.ran.code == -9, traced.ran.both
-    before, state = traced.calls, ws.state()
+    faulty = Faulty(ws, library, call, place)
+    assert faulty.ran.code == -9, faulty.ran.both
+    before, state = faulty.calls, ws.state()
     assert state is None or (state["status"] == "running" and before - 1 <= state["iteration"] <= before)
     assert state is not None or before in (0, 2)
     again = ws.rooda("resume", "build") if state else ws.rooda("build", "-n", "2")
     assert again.code == 0, again.both
-    assert traced.calls == before + 2 - (state["iteration"] if state else 0)
+    assert faulty.calls == before + 2 - (state["iteration"] if state else 0)
     assert os.listdir(ws.file(".rooda/state")) == ["build.lock"]
 
 
 @pytest.mark.parametrize(("call", "place"), SOME)
-def test_O_082_O_114_a_failing_call_does_not_stop_the_loop(ws: Workspace, call: str, place: int) -> None:
+def test_O_082_O_114_a_failing_call_does_not_stop_the_loop(ws: Workspace, library: str, call: str, place: int) -> None:
     """A disk error, or a full disk, in the middle of each kind of call."""
-    one_failure(ws, call, place, "EIO" if place % 2 else "ENOSPC")
+    one_failure(ws, library, call, place, errno.EIO if place % 2 else errno.ENOSPC)
 
 
 @pytest.mark.parametrize(("call", "place"), SOME)
-def test_O_020_a_kill_at_a_call_loses_nothing(ws: Workspace, call: str, place: int) -> None:
+def test_O_020_a_kill_at_a_call_loses_nothing(ws: Workspace, library: str, call: str, place: int) -> None:
     """The loop dies on entering this call; whatever was half done does no harm."""
-    one_kill(ws, call, place)
+    one_kill(ws, library, call, place)
 
 
 def straced(ws: Workspace, *options: str, turns: int = 1, **loop: object) -> Ran:
@@ -130,18 +135,15 @@ def loop_calls(ws: Workspace, also: str = "") -> list[str]:
     return [call for pid, call in lines if pid == loop or (also and call.startswith(also))]
 
 
-def test_a_signal_between_the_last_check_and_the_start(ws: Workspace) -> None:
+def test_a_signal_between_the_last_check_and_the_start(ws: Workspace, library: str) -> None:
     """SIGTERM while the transcript is created, after the last check before a call: the agent is ended at once."""
-    for _ in range(2):  # the second time as ever after: with a warm cache
-        straced(ws, "-e", "trace=openat,fdatasync", "-e", "inject=fdatasync:signal=TERM:when=2")
-    opened = [line for line in loop_calls(ws) if line.startswith("openat(")]
-    written = [place for place, line in enumerate(opened, 1) if "0001-iteration.out" in line and "O_CREAT" in line]
-    assert len(written) == 1
-    ran = straced(ws, "-e", "trace=openat", "-e", f"inject=openat:signal=TERM:when={written[0]}")
+    ws.procedure("build", loop={"ai_cmd": "sleep 1000"})
+    ran = ws.rooda("build", "-n", "1", env=fault_at(ws, library, "open-to-write", 1, "/0001-iteration.out", "TERM"))
     assert ran.code == 143, ran.both
     assert ws.leftovers() == []
 
 
+@needs("strace")
 def test_the_run_is_on_disk_before_its_agent_begins(ws: Workspace) -> None:
     """Before the exec run and boot are synced, and the mark is set that all its processes carry; then comes the pid."""
     straced(ws, "-e", "trace=execve,pwrite64,fdatasync,prlimit64", "-e", "inject=fdatasync:signal=TERM:when=2")
@@ -163,6 +165,7 @@ BUSY = '{"type":"result","is_error":true,"api_error_status":529,"result":"Overlo
 FIRST = ["saved", "settled", "begins", "noted"]
 
 
+@needs("strace")
 @pytest.mark.parametrize(
     ("answer", "code", "then"),
     [
@@ -191,15 +194,15 @@ def test_a_saved_state_is_soon_safe_from_a_power_cut(ws: Workspace, answer: str,
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("error", ["EIO", "ENOSPC"])
+@pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC])
 @pytest.mark.parametrize(("call", "place"), EVERY)
-def test_every_call_fails(ws: Workspace, call: str, place: int, error: str) -> None:
+def test_every_call_fails(ws: Workspace, library: str, call: str, place: int, error: int) -> None:
     """All of them, with both errors."""
-    one_failure(ws, call, place, error)
+    one_failure(ws, library, call, place, error)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("call", "place"), EVERY)
-def test_a_kill_at_every_call(ws: Workspace, call: str, place: int) -> None:
+def test_a_kill_at_every_call(ws: Workspace, library: str, call: str, place: int) -> None:
     """All of them."""
-    one_kill(ws, call, place)
+    one_kill(ws, library, call, place)
