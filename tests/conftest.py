@@ -11,7 +11,7 @@ from hypothesis import settings
 from kit.hermetic import isolate
 from kit.workspace import Workspace
 
-pytest_plugins = ["kit.clis.fixtures"]
+pytest_plugins = ["kit.clis.fixtures", "kit.users"]
 
 isolate()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kit.snapshots import repository
-from kit.users import OWNER, PYTHON, STRANGER, as_root, command, run_as, workspace_of
+from kit.users import ALICE, EVE, AlicesWorkspace
 from kit.workspace import Workspace
 
 CONFIRMED = ("--confirm-criteria", "--confirm-max-iterations", "4")
@@ -99,30 +99,26 @@ def test_S_09_one_workspace_with_a_link_disturbs_no_other(ws: Workspace) -> None
     assert "is a link" in ran.err and "Traceback" not in ran.both, ran.both
 
 
-@as_root
-def test_S_09_another_user_neither_reads_nor_holds_anything() -> None:
+def test_S_09_another_user_neither_reads_nor_holds_anything(alices: AlicesWorkspace) -> None:
     """A stranger can't read the transcript, and can't hold the lock by opening it; the loop is an ordinary user's."""
     hold = "import fcntl, sys; fcntl.flock(open(sys.argv[1]), fcntl.LOCK_EX)"
-    with workspace_of(OWNER) as ws:
-        ran = run_as(OWNER, ws, *command("build", "-n", "1"))
-        assert ran.returncode == 0, ran.stderr
-        (run,) = Path(ws.path, ".rooda", "runs").iterdir()
-        for attempt in (
-            ("cat", str(run / "start")),
-            ("ls", ws.file(".rooda")),
-            (PYTHON, "-c", hold, ws.file(".rooda/state/build.lock")),
-        ):
-            tried = run_as(STRANGER, ws, *attempt)
-            assert tried.returncode and "ermission denied" in tried.stderr, attempt
+    ran = alices.rooda_as(ALICE, "build", "-n", "1")
+    assert ran.code == 0, ran.err
+    (run,) = Path(alices.path, ".rooda", "runs").iterdir()
+    for attempt in (
+        ("cat", str(run / "start")),
+        ("ls", alices.file(".rooda")),
+        (alices.users.python, "-c", hold, alices.file(".rooda/state/build.lock")),
+    ):
+        tried = alices.run_as(EVE, *attempt)
+        assert tried.code and "ermission denied" in tried.err, attempt
 
 
-@as_root
-def test_S_09_root_leaves_a_users_workspace_to_the_user() -> None:
+def test_S_09_root_leaves_a_users_workspace_to_the_user(alices: AlicesWorkspace) -> None:
     """Root runs rooda over a checkout of another user, as in a container: what rooda makes is the user's."""
-    with workspace_of(OWNER) as ws:
-        ran = ws.rooda("build", "-n", "2", env={"ROODA_STATE_HOME": f"{ws.root}/roots", "SUDO_UID": str(OWNER)})
-        assert ran.code == 0, ran.both
-        made = [Path(ws.file(".rooda")), *Path(ws.file(".rooda")).rglob("*")]
-        assert {(path.stat().st_uid, path.stat().st_gid) for path in made} == {(OWNER, OWNER)}
-        again = run_as(OWNER, ws, *command("build", "-n", "1", "--fresh", "--ai-cmd", "true"))
-        assert again.returncode == 0 and "can't" not in again.stderr, again.stderr
+    ran = alices.rooda("build", "-n", "2", env={"ROODA_STATE_HOME": f"{alices.root}/roots", "SUDO_UID": str(ALICE)})
+    assert ran.code == 0, ran.both
+    made = [Path(alices.file(".rooda")), *Path(alices.file(".rooda")).rglob("*")]
+    assert {(path.stat().st_uid, path.stat().st_gid) for path in made} == {(ALICE, ALICE)}
+    again = alices.rooda_as(ALICE, "build", "-n", "1", "--fresh", "--ai-cmd", "true")
+    assert again.code == 0 and "can't" not in again.err, again.err

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kit.neighbours import ALICE, EVE, Shared, as_root, shared
+from kit.users import ALICE, EVE, Shared
 from rooda.settings import ownership
 
-__all__ = ["shared"]
 EVIL = '[procedures.evil]\nobserve = "x"\norient = "x"\ndecide = "x"\nact = "x"\n'
-pytestmark = as_root
 
 
 def refused(said: str, path: str, owner: int, runs: int) -> bool:
