@@ -47,7 +47,6 @@ def require_files(found: Settings, sources: "Iterable[Source]") -> None:
     seen = trust.of_files(found, files_of_loop)
     if seen.facts and (found.untrusted or not trust_question.permitted(seen, found, False, None)):
         raise Undecided(
-            f"{', '.join(sorted({fact.file for fact in seen.facts}))}: contains commands and is not trusted; "
-            "nothing was started.",
+            f"Untrusted commands in {', '.join(sorted({fact.file for fact in seen.facts}))}; nothing was started.",
             f"See them: rooda trust --show. Trust them: rooda trust -C {shlex.quote(seen.top)}",
         )

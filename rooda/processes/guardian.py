@@ -101,7 +101,7 @@ def _guard(loop: int, write: int, watched: set[signal.Signals], listening: int) 
 
 
 def _stop_self(write: int) -> None:
-    """Stop this process, unless the loop is about to exit or SIGCONT is already pending: nothing would continue it."""
+    """Suspend this process, except when the loop is about to exit or SIGCONT is pending: nothing would wake it then."""
     lifeline_end = select.poll()
     lifeline_end.register(write, 0)
     if not lifeline_end.poll(0) and signal.SIGCONT not in signal.sigpending():

@@ -194,7 +194,7 @@ class StopRequest:
 
     @property
     def asked(self) -> int:
-        """The first ending signal, even if it came before this work; 0 if none."""
+        """The first ending signal, even if it came before the current work began; 0 if none."""
         return open_blocks[-1].first if open_blocks else 0
 
 

@@ -120,7 +120,9 @@ def _content(where: Where, path: str) -> str:
 def shape_option(typed: str | None) -> str:
     word = (typed or environment_value("SHAPE")).lower()
     if word not in SHAPES:
-        raise UsageProblem(f"The shape in the environment must be auto, tool or colleague, got {word!r}.")
+        raise UsageProblem(
+            f"ROODA_GOAL_SHAPE or LOOP_SHAPE in the environment must be auto, tool or colleague, got {word!r}."
+        )
     return SHAPES[word]
 
 

@@ -1,4 +1,4 @@
-"""Paths of a goal's files in `.loop` and `.rooda`; prepare and delete them."""
+"""Names the paths of a goal's files in `.loop` and `.rooda`, and prepares and deletes those files."""
 
 import os
 from typing import NamedTuple

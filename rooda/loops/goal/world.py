@@ -96,7 +96,7 @@ class World(Protocol):
         """Run the command of each criterion and save its output as evidence."""
 
     def violations(self, entries: Sequence[MustNot], iteration: int) -> Violations:
-        """Run the command of each entry; exit code 0 means violated."""
+        """Run the command of each must-not rule and return those that are violated: its command exits with 0."""
 
     def template(self, name: str) -> str: ...
 

@@ -133,7 +133,9 @@ new = click.Command(
         click.Option(["--ideal-result"], metavar="TEXT", help="Description of the ideal result; only recorded."),
         click.Option(["--alias"], metavar="NAME", help="Name of the loop; default: derived from the task."),
         click.Option(["--confirm-criteria"], is_flag=True, help="Confirm the rules and thresholds."),
-        click.Option(["--confirm-max-iterations"], type=COUNT, metavar="N", help="Confirm N as the limit."),
+        click.Option(
+            ["--confirm-max-iterations"], type=COUNT, metavar="N", help="Confirm the iteration limit; N must equal it."
+        ),
         *loop_options(),
         options.worktree(),
         *options.for_kind(),

@@ -101,7 +101,7 @@ def close(workspace: str, name: str, reason: str) -> bool:
 
 
 def work_paths(workspace: str, name: str) -> list[str]:
-    """Return the paths of the loop's folder and, unless it names another loop, of the pointer file."""
+    """Return the paths of the loop's folder and of the pointer file, without the latter if it names another loop."""
     pointer = [f"{files.HOME}/current.json"] if files.active(workspace) in (None, name) else []
     return [f"{files.HOME}/{name}", *pointer]
 
