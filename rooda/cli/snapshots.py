@@ -80,7 +80,7 @@ def runs(repo: Repo, loop: str | None, run: str | None = None) -> list[Snapshot]
 
 
 def tab_runs(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[CompletionItem]":
-    """Tab-complete the names of runs that have snapshots, newest first; if the command line names a loop, only its runs."""
+    """Tab-complete the names of runs that have snapshots, newest first; only those of a loop that is named."""
     loops = [
         word for word in ctx.args if not word.isdecimal()
     ]  # click leaves all words there if an option lacks its value

@@ -76,7 +76,7 @@ def _signed_records(session: SessionLog, workspace: str, kind: str) -> list[str]
 
 
 def rows(found: list[Doubt]) -> list[str]:
-    """Format the unsigned commands and prompts as lines for the user, never shortened: anything that is cut off would run unseen."""
+    """Format the unsigned commands and prompts as lines for the user, in full: anything cut off would run unseen."""
     return [line for each in found for line in (escape_line(each.why), *(f"  {escape_line(w)}" for w in each.words))]
 
 
