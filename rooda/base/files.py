@@ -284,11 +284,12 @@ def sync_parent(path: str) -> None:
     unsynced.discard(path)
     descriptor = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_CLOEXEC)
     try:
-        os.fsync(descriptor)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
     except OSError as problem:
         raise _with_path(path, problem) from None
-    finally:
-        os.close(descriptor)
 
 
 def _with_path(path: str, problem: OSError) -> OSError:
@@ -301,12 +302,13 @@ def create(path: str, data: bytes, mode: int = 0o666) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     _hand_over(descriptor, path)
     try:
-        write_all(descriptor, data)
+        try:
+            write_all(descriptor, data)
+        finally:
+            os.close(descriptor)
     except OSError as problem:
         remove(path)
         raise _with_path(path, problem) from None
-    finally:
-        os.close(descriptor)
 
 
 def create_whole(path: str, data: bytes, mode: int) -> None:
