@@ -23,7 +23,7 @@ def test_repeated_turns_and_the_turn_after_the_last() -> None:
 
 def test_a_misspelt_key_is_refused() -> None:
     """A scenario with unknown keys does not start."""
-    with pytest.raises(ValueError, match="no key retry"):
+    with pytest.raises(ValueError, match="unknown key in a turn: retry"):
         Script({"turns": [{"text": "x", "retry": 3}]})
 
 

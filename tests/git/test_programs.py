@@ -62,7 +62,7 @@ def test_S_12_no_program_of_the_repository_runs(hostile: Workspace) -> None:
     run = hostile.rooda("build", "-n", "1")
     assert run.code == 0 and not ran(hostile), (ran(hostile), run.both)
     assert run.err.count("git filters that the repository itself defines are not run (p, q, x, x=y)") == 1, run.err
-    assert "as they are: a.p, a.q, a.x, a.y. Filters of your own" in run.err
+    assert "as they are: a.p, a.q, a.x, a.y. Filters in your own" in run.err
     ended = [
         hostile.rooda(*words.split())
         for words in ("diff", "diff --stat", "snapshots", "undo --yes", "build -n 1 --worktree", "prune", "status")

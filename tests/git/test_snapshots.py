@@ -174,7 +174,7 @@ def test_what_git_cannot_add_is_reported(ws: Workspace) -> None:
     ws.write("b", "1\n")
     run = ws.rooda("build", "-n", "2")
     assert run.code == 0
-    assert "are not complete" in run.err and "inner" in run.err
+    assert "are incomplete" in run.err and "inner" in run.err
     assert tree_of(ws, "2-after")["b"] == "1\n"
 
 

@@ -298,6 +298,6 @@ def test_a_key_in_a_coded_form(ws: Workspace) -> None:
     cut_short(ws, "--context", f"send Basic {code}", "--ai-cmd", f"{FAKE_AI} mine")
     assert code[4:-4] not in notes(ws)
     ran = ws.rooda("resume", "build")
-    assert ran.code == 2 and "--context contained an encoded secret" in ran.err and "Type --context again" in ran.err
+    assert ran.code == 2 and "--context contained an encoded secret" in ran.err and "Give --context again" in ran.err
     assert ws.rooda("resume", "build", "--context", "x").code == 0
     assert ws.calls[-1].argv[-1] == "mine"

@@ -34,7 +34,7 @@ def test_S_08_a_replaced_transcript_is_an_event(ws: Workspace, now: str) -> None
     assert [event["now"] for event in replaced] == [now] and run.code in (0, 4)
     assert ended[0]["outcome"] == ("success" if now == "missing" else "failure")
     assert ended[0]["size"] >= len("said\n") and not ended[0]["promise"]
-    verb = "was deleted" if now == "missing" else "was replaced"
+    verb = "was deleted" if now == "missing" else f"was replaced by {now}"
     assert f"0001-iteration.out {verb} while the agent ran" in run.out + run.err
 
 

@@ -12,6 +12,7 @@ import pytest
 from benchmarks.soak.kinds import KINDS
 from benchmarks.soak.loop import Loop, Tally
 from benchmarks.soak.watch import Seen, Watch
+from kit.processes import until
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,6 +72,7 @@ def test_a_process_that_is_left_is_an_orphan(loop: Loop) -> None:
     """It carries the mark of the workspace in its environment."""
     left = subprocess.Popen(["sleep", "60"], env={**os.environ, "SOAK": loop.folder})
     try:
+        until(lambda: loop.folder.encode() in Path(f"/proc/{left.pid}/environ").read_bytes())
         loop.look()
     finally:
         left.kill()
