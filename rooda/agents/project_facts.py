@@ -14,7 +14,7 @@ from rooda.base.files import sha256
 
 LARGEST = 1_048_576  # bytes; a larger file isn't parsed, and its hash is the fact
 MOST_FACTS = 1000  # in one file; a user would not read more
-LONGEST = 160  # characters of a name or value on the screen
+LONGEST = 20_000  # characters of a value; the question cuts it, and shows all of it before a yes counts
 SEARCHED = 2000  # characters in which secrets are masked; the rest isn't shown
 DIGITS = 16  # of a hash: enough to prevent a collision with a trusted value
 UNREADABLE = "can't be read by rooda"

@@ -72,8 +72,11 @@ def _show(seen: Seen) -> int:
     asked = {fact.identity for fact in settings_trust.judge(seen, record).added}
     shown = [fact for fact in seen.facts if not fact.harmless]
     for fact in shown:
-        click.echo(f"{'ASKED' if fact.identity in asked else 'ok   '}  {trust_question.fact_line(fact)}")
-    if not shown:
+        click.echo(f"{'ASKED' if fact.identity in asked else 'ok   '}  {trust_question.fact_line(fact, whole=True)}")
+    pending = Record(seen.top, settings_trust.FILES).pending()
+    for fact in pending:
+        click.echo(f"ASKED  {trust_question.fact_line(fact, whole=True)}")
+    if not shown and not pending:
         click.echo("Nothing in the files of this workspace would start a program.")
     return OK
 
@@ -82,6 +85,8 @@ def _revoke(seen: Seen) -> int:
     record = Record(seen.top)
     if problem := record.settle(seen, {}, revoked=True):
         raise UsageProblem(f"Can't revoke trust: {problem}.")
+    further = Record(seen.top, settings_trust.FILES)
+    further.settle(Seen(seen.top, (), {}, part=settings_trust.FILES), {}, revoked=True)
     click.echo(f"Revoked: rooda asks before it starts anything from {escape_line(seen.top)}.")
     return OK
 

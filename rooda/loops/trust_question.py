@@ -32,7 +32,7 @@ def permitted(seen: Seen, found: Settings, resumed: bool, config: str | None) ->
             record.ask_later(seen)
         if _accepted_for_this_start(seen):
             return True
-        answer = YES if trust.is_trusted_folder(seen.top, found) else _answer(seen, verdict)
+        answer = YES if trust.is_trusted_folder(seen.top, found) else _answer(seen, verdict, _hint(seen, found, config))
         if answer == IGNORE:
             return False
         record.forget_doubts()
@@ -52,11 +52,11 @@ def _accepted_for_this_start(seen: Seen) -> bool:
     return EVERYTHING in given or seen.hash in given
 
 
-def _answer(seen: Seen, verdict: Verdict) -> str:
+def _answer(seen: Seen, verdict: Verdict, hint: str) -> str:
     """Show what would run and return the user's answer; raise Undecided without a terminal or if it is no."""
     title = _title(seen, verdict)
     if not questions.at_terminal():
-        raise Undecided(f"{title[:-1]}; nothing was started.\n{rows(verdict)}", _hint(seen))
+        raise Undecided(f"{title[:-1]}; nothing was started.\n{rows(verdict, whole=True)}", hint)
     shown, whole = rows(verdict, _room()), rows(verdict, whole=True)
     say(f"{title}\n{shown}", to_stderr=True)
     question = "Trust them? [y]es, [n]o, [i]gnore them and go on with your own settings: "
@@ -70,18 +70,18 @@ def _answer(seen: Seen, verdict: Verdict) -> str:
             shown = whole
         elif answer:
             return answer
-    raise Undecided("Not trusted; nothing was started.", _hint(seen))
+    raise Undecided("Not trusted; nothing was started.", hint)
 
 
 def _title(seen: Seen, verdict: Verdict) -> str:
     place = escape_line(seen.top)
     if verdict.is_change:
-        return f"{place}: its settings that can run programs have changed, and not by you:"
+        return f"{place}: its settings that can run programs have changed, by git or while a loop ran:"
     return f"{place} has settings of its own that can run programs, and you have not trusted them:"
 
 
-def _hint(seen: Seen) -> str:
-    place = shlex.quote(seen.top)
+def _hint(seen: Seen, found: Settings, config: str | None) -> str:
+    place = shlex.quote(found.workspace) + (f" --config {shlex.quote(config)}" if config else "")
     return (
         f"Trust them: rooda -C {place} trust\n"
         f"in CI, for exactly these: {VARIABLE}={seen.hash}\n"

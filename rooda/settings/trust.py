@@ -114,7 +114,8 @@ def _naming(source: Source, top: str) -> Callable[[bytes], list[Fact]]:
 def _of_layer(settings: Settings, layer: layers.Layer, top: str) -> list[tuple[Path, Fact]]:
     if layer.tier != WORKSPACE:
         return []
-    return [*trust_facts.reader_of(settings, _name(layer.path, top), layer.path, top).located(layer.tree, layer.lines)]
+    reader = trust_facts.reader_of(settings, _name(layer.path, top), layer.path, top)
+    return [*(((), fact) for fact in reader.hidden()), *reader.located(layer.tree, layer.lines)]
 
 
 def _sources(settings: Settings, top: str) -> Iterator[Source]:

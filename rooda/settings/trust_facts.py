@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 from rooda.base import files
 from rooda.base.facts import Fact
+from rooda.base.workspace_files import upward
 from rooda.run import gates_md
 from rooda.settings.check import OwnKeys, dotted, keys_of_kind, rename_old_keys
-from rooda.settings.layers import WORKSPACE, Layer, Settings
+from rooda.settings.layers import FILE, WORKSPACE, Layer, Settings
 from rooda.settings.schema import AGENT, BUDGET, PROCEDURE
 from rooda.settings.toml import Path, line_of, parse
 from rooda.settings.types import AGENT_ENV, ANY_TEXT, GUARDS, PHASE, RESTRAINS, RUNS, TEXTS, Key
@@ -26,16 +27,22 @@ class Reader(NamedTuple):
     folder: str  # base of its relative paths
     inside: str  # paths outside of this folder are facts
     own_keys: OwnKeys
-    below: Callable[[Path], Any]  # returns the value that would apply without the file
+    hides: str  # the settings file that would count without this one; "" if there is none
+    below: Callable[[Path], list[Any]]  # returns the value that would apply without the file
 
     def read(self, data: bytes) -> list[Fact]:
         """Return the facts in an older version; if it is invalid, one without a name that covers the whole file."""
         try:
             tree, lines = parse(data.decode().removeprefix("\ufeff"))
             rename_old_keys(tree, lines)
-            return [fact for _, fact in self.located(tree, lines)]
+            return [*self.hidden(), *(fact for _, fact in self.located(tree, lines))]
         except (ValueError, TypeError, AttributeError):
             return [Fact(self.file, "", "can't be read", "settings")] if data else []
+
+    def hidden(self) -> list[Fact]:
+        """Return the fact that this file replaces another settings file, with its gates and limits."""
+        value = f"replaces {self.hides}"
+        return [Fact(self.file, "file", value, "settings")] if self.hides else []
 
     def located(self, tree: Mapping[str, Any], lines: Mapping[Path, int]) -> Iterator[tuple[Path, Fact]]:
         """Yield each fact with its path in the file."""
@@ -44,7 +51,8 @@ class Reader(NamedTuple):
                 row, here = rows.get(key), (*path, key)
                 if row is None:
                     continue
-                for fact in self._facts(row, here, value):
+                general = tree.get("loop", {}).get(key) if path[0] != "loop" else None
+                for fact in self._facts(row, here, value, general):
                     yield here, fact._replace(line=line_of(lines, here))
 
     def _tables(self, tree: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Key], Mapping[str, Any]]]:
@@ -65,23 +73,27 @@ class Reader(NamedTuple):
         aliases = tree.get("ai_cmd_aliases", {})
         yield ("ai_cmd_aliases",), dict.fromkeys(aliases, PROCEDURE["ai_cmd"]), aliases
 
-    def _facts(self, row: Key, path: Path, value: Any) -> Iterator[Fact]:
+    def _facts(self, row: Key, path: Path, value: Any, general: Any) -> Iterator[Fact]:
+        """Yield the facts of one key. `general`: the value of [loop] in the same file."""
         if row.type in (PHASE, TEXTS):
             yield from self._files_outside(path, value)
         if not row.trust:
             return
         if row is PRICES:
             value = {name: number for name, number in value.items() if isinstance(number, int | float)}
-            if _lowered(value, self.below(path) or {}):
+            if _lowered(value, (self.below(path) or [{}])[0]):
                 text = ", ".join(f"{name} {number}" for name, number in value.items())
                 yield Fact(self.file, dotted(path), text, "price", warning="weakens cost limits")
             return
-        weaker = is_weaker(value, self.below(path))
+        others = [each for each in (general, *self.below(path)) if each is not None]
+        weaker = any(is_weaker(row, str(path[-1]), value, each) for each in others)
         restrains, harmless = row.trust in (RESTRAINS, GUARDS), row.trust == RESTRAINS and not weaker
         values = shown_values(row, value)
-        if not values and not weaker:
+        if not values and row.trust != GUARDS and not weaker:
             return
-        for text in values or ["(none)"]:
+        if not values:
+            values, restrains = ["(none)"], False  # no gates, although AGENTS.md or another table may have some
+        for text in values:
             fact = Fact(self.file, dotted(path), text, _label(path), restrains=restrains, harmless=harmless)
             yield fact._replace(warning=_warning(path, text))
 
@@ -116,13 +128,23 @@ def reader_of(settings: Settings, file: str, path: str, inside: str) -> Reader:
     """Return a `Reader` for the settings file at `path`, which is named `file` in its facts."""
     weaker = [layer for layer in settings.layers if layer.tier != WORKSPACE and layer.path]
 
-    def below(at: Path) -> Any:
-        paths = [at, ("loop", *at[2:])] if at[0] == "procedures" else [at]
-        tables = ((layer.table(*map(str, path[:-1])), str(path[-1])) for path in paths for layer in weaker)
-        found = next((table[key] for table, key in tables if key in table), None)
-        return _shipped_price(str(at[1])) if found is None and at[0] == "prices" else found
+    def below(at: Path) -> list[Any]:
+        tables = ("procedures", *settings.own_keys)
+        paths = [at, ("loop", at[-1])] if at[0] in tables else [at]
+        found = [
+            table[str(path[-1])]
+            for path in paths
+            for layer in weaker
+            if str(path[-1]) in (table := layer.table(*map(str, path[:-1])))
+        ]
+        shipped = _shipped_price(str(at[1])) if not found and at[0] == "prices" else None
+        return [shipped] if shipped is not None else found
 
-    return Reader(file, os.path.dirname(path), inside, settings.own_keys, below)
+    folders = [folder for folder in upward(settings.workspace) if is_below(os.path.dirname(path), folder)]
+    others = (os.path.join(folder, FILE) for folder in folders if folder != os.path.dirname(path))
+    hides = next((other for other in others if os.path.lexists(other)), "")
+    hides = os.path.relpath(hides, os.path.dirname(path)) if hides else ""
+    return Reader(file, os.path.dirname(path), inside, settings.own_keys, hides, below)
 
 
 def without(layer: Layer, reader: Reader) -> Layer:
@@ -163,15 +185,23 @@ def _lowered(row: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
     return any(value == 0 or (key in known and value < known[key]) for key, value in row.items())
 
 
-def is_weaker(value: Any, below: Any) -> bool:
+def is_weaker(row: Key, key: str, value: Any, below: Any) -> bool:
     """True if a value restricts the agent less than the one it replaces; 0 means no limit."""
+    if isinstance(value, list) or isinstance(below, list):
+        mine, theirs = {*map(shown, value or [])}, {*map(shown, below or [])}
+        if key == "allowed_tools":  # [] allows all
+            return bool(theirs) and not (mine and mine <= theirs)
+        return not theirs <= mine
     if isinstance(value, bool) or isinstance(below, bool):
         return bool(below) and not value
+    try:
+        value, below = row.converted(value), row.converted(below)
+    except (ValueError, OverflowError):
+        return True
     if isinstance(value, int | float) and isinstance(below, int | float):
-        return bool(below) and (value == 0 or value > below)
-    if isinstance(value, list):
-        return bool(below) and not {*map(shown, below)} <= {*map(shown, value)}
-    return value == "off" and below not in (None, "off")
+        exceeds: bool = value == 0 or value > below
+        return bool(below) and exceeds
+    return bool(value == "off" and below != "off")
 
 
 def shown(value: Any) -> str:

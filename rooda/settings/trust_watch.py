@@ -58,7 +58,8 @@ def _is_same(known: dict[str, Any], settings: Settings, config: str | None) -> b
 
 
 def _key(settings: Settings, config: str | None) -> list[Any]:
-    return [__version__, config, settings.workspace, upward(settings.workspace)]
+    near = layers.workspace_file(settings.workspace)  # another one may have appeared that is nearer
+    return [__version__, config, settings.workspace, upward(settings.workspace), near]
 
 
 def _names(folder: str) -> list[str]:

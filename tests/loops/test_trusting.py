@@ -573,3 +573,64 @@ def test_S_05_another_users_agent_files_are_asked_for(mine: Workspace) -> None:
     os.chown(mine.file(".mcp.json"), 61001, 61001)
     done = mine.rooda("work")
     assert done.code == 3 and "node x.js" in done.err
+
+
+def test_S_03_a_nearer_settings_file_that_appears(bare: Workspace) -> None:
+    """Also after starts whose fast answer was that nothing had changed."""
+    clone = Clone(bare, TOML)
+    clone.commit({"sub/README": "x"})
+    clone.pull()
+    ws, sub = clone.ws, clone.ws.file("sub")
+    ws.rooda("trust")
+    for _ in range(2):
+        assert ws.rooda("-C", sub, "work").code == 0
+    clone.commit({"sub/rooda.toml": WITH_GATE})
+    clone.pull()
+    assert ws.rooda("-C", sub, "work").code == 3
+
+
+def test_S_03_a_settings_file_that_hides_gates(bare: Workspace) -> None:
+    clone = Clone(bare)
+    clone.commit({"sub/README": "x"})
+    clone.pull()
+    clone.ws.rooda("trust")
+    assert clone.ws.rooda("-C", clone.ws.file("sub"), "work").code == 0
+    clone.commit({"sub/rooda.toml": TOML})
+    clone.pull()
+    done = clone.ws.rooda("-C", clone.ws.file("sub"), "work")
+    assert done.code == 3 and "replaces ../rooda.toml" in done.err
+
+
+@pytest.mark.parametrize("more", ["[procedures.work2]\nquality_gates = []\n", "[flow]\nmax_cost = 1000\n"])
+def test_S_06_gates_and_limits_of_another_table(bare: Workspace, more: str) -> None:
+    clone = Clone(bare, WITH_GATE.replace("\n\n", "\nmax_cost = 1\n\n", 1))
+    clone.ws.rooda("trust")
+    assert clone.ws.rooda("work").code == 0
+    clone.commit({"rooda.toml": clone.ws.read("rooda.toml") + more})
+    clone.pull()
+    assert clone.ws.rooda("work").code == 3
+
+
+def test_S_03_gates_of_AGENTS_md_that_an_agent_switched_off(bare: Workspace) -> None:
+    bare.config(TOML)
+    bare.write("AGENTS.md", "## Quality Gates\n- x: `touch gate-ran`\n")
+    bare.side(1, "sed -i '1a quality_gates = []' rooda.toml")
+    assert bare.rooda("work").code == 0
+    assert bare.rooda("work").code == 3
+
+
+def test_S_03_the_whole_command_is_shown_without_a_terminal(bare: Workspace) -> None:
+    ws = Clone(bare, WITH_GATE.replace("touch gate-ran", f"{'a' * 3000}; touch gate-ran; {'b' * 3000}")).ws
+    assert "; touch gate-ran; " in ws.rooda("work").err
+    assert "; touch gate-ran; " in ws.rooda("trust", "--show").out
+
+
+def test_S_03_the_line_to_type_names_the_settings_file(bare: Workspace) -> None:
+    clone = Clone(bare, "# nothing\n")
+    clone.commit({"other.toml": WITH_GATE})
+    clone.pull()
+    path = clone.ws.file("other.toml")
+    done = clone.ws.rooda("--config", path, "work")
+    assert done.code == 3 and f"rooda -C {clone.ws.path} --config {path} trust" in done.err
+    assert clone.ws.rooda("--config", path, "trust").code == 0
+    assert clone.ws.rooda("--config", path, "work").code == 0

@@ -20,7 +20,10 @@ def facts(folder: Path, toml: str) -> list[str]:
     [
         ('[loop]\nquality_gates = ["make test", "ruff check"]', ["gate: make test?", "gate: ruff check?"]),
         ('[loop]\nquality_gates = [{ name = "t", command = "make  test" }]', ["gate: make  test?"]),
-        ("[loop]\nquality_gates = []", []),
+        ("[loop]\nquality_gates = []", ["gate: (none)?"]),
+        ("[loop]\nmax_cost = 1\n[procedures.build]\nmax_cost = 1000", ["max_cost: 1", "max_cost: 1000?"]),
+        ("[loop]\nmax_cost = 1\n[flow]\nmax_cost = 1000", ["max_cost: 1", "max_cost: 1000?"]),
+        ("[loop]\nmax_duration = 600\n[goal]\nmax_duration = '1000h'", ["max_duration: 600", "max_duration: 1000h?"]),
         ('[loop]\nagent = "claude"', ["agent: claude?"]),
         ('[loop]\nai_cmd = "sh x"', ["agent: sh x?"]),
         ('[ai_cmd_aliases]\nx = "sh x"', ["agent x: sh x?"]),
@@ -71,7 +74,9 @@ def test_S_03_a_limit_above_the_users_own(tmp_path: Path) -> None:
     (own / "rooda.toml").write_text(
         '[loop]\nmax_cost = 5\nsafety = "snapshot"\ndenied_tools = ["Bash"]\nread_only = true\n'
     )
-    weaker = '[loop]\nmax_cost = 50\nsafety = "off"\ndenied_tools = ["Read"]\nread_only = false\n'
+    weaker = (
+        '[flow]\nmax_cost = 50\n[loop]\nmax_cost = 50\nsafety = "off"\ndenied_tools = ["Read"]\nread_only = false\n'
+    )
     assert all(each.endswith("?") for each in facts(tmp_path, weaker))
     assert not any(
         each.endswith("?") for each in facts(tmp_path, '[loop]\nmax_cost = 1\ndenied_tools = ["Bash", "Read"]\n')
@@ -116,3 +121,11 @@ def test_S_03_an_older_version_that_is_broken_is_theirs_as_a_whole(tmp_path: Pat
     found = configuration.load(str(tmp_path), None, {})
     reader = trust_facts.reader_of(found, "rooda.toml", str(tmp_path / "rooda.toml"), str(tmp_path))
     assert [fact.name for fact in reader.read(content)] == ([""] if content else [])
+
+
+@pytest.mark.parametrize(("allowed", "asks"), [('["Read"]', False), ('["Read", "Bash"]', True), ("[]", True)])
+def test_S_03_more_allowed_tools_than_the_users(tmp_path: Path, allowed: str, asks: bool) -> None:
+    own = tmp_path / "home" / ".config" / "rooda"
+    own.mkdir(parents=True)
+    (own / "rooda.toml").write_text('[loop]\nallowed_tools = ["Read", "Grep"]\n')
+    assert any(each.endswith("?") for each in facts(tmp_path, f"[loop]\nallowed_tools = {allowed}\n")) is asks
