@@ -42,6 +42,7 @@ class Seen(NamedTuple):
     facts: tuple[Fact, ...]
     sources: Mapping[str, Source]  # keyed by their names in facts
     own_files: tuple[str, ...] = ()  # agents that the workspace has settings for
+    workspace: str = ""
     part: str = ""  # subfolder of the record: FILES for single files with commands that a kind of loop runs
 
     @property
@@ -88,7 +89,7 @@ def look(settings: Settings) -> Seen:
     for path in project_files.files(folders):
         sources[_name(path, top)] = Source(path, _project_reader(path, top))
     labels = {fact.label for fact in own if not fact.harmless}
-    return Seen(top, tuple(dict.fromkeys([*found, *own])), sources, tuple(sorted(labels)))
+    return Seen(top, tuple(dict.fromkeys([*found, *own])), sources, tuple(sorted(labels)), settings.workspace)
 
 
 def of_file(source: Source) -> list[Fact]:
@@ -104,7 +105,7 @@ def of_files(settings: Settings, sources: Iterable[Source]) -> Seen:
     top = trust_watch.top_of(settings.workspace)
     named = {_name(source.path, top): Source(source.path, _naming(source, top)) for source in sources}
     facts = [fact for source in named.values() for fact in of_file(source)]
-    return Seen(top, tuple(dict.fromkeys(facts)), named, part=FILES)
+    return Seen(top, tuple(dict.fromkeys(facts)), named, workspace=settings.workspace, part=FILES)
 
 
 def _naming(source: Source, top: str) -> Callable[[bytes], list[Fact]]:
@@ -204,7 +205,7 @@ class Record:
         appeared = {each for run in self.runs.values() for each in _identities(run.get("appeared"))}
         vanished = {each for run in self.runs.values() for each in _identities(run.get("vanished"))}
         for run in self.runs.values():
-            if "facts" in run:
+            if "facts" in run and run.get("workspace", "") == seen.workspace:
                 before = _facts(run["facts"])
                 appeared |= seen.identities - {fact.identity for fact in before}
                 vanished |= {fact.identity for fact in before if fact.restrains} - seen.identities
@@ -214,8 +215,9 @@ class Record:
         """Turn what killed runs saved at their start into doubts, and drop doubts about changes that were undone."""
         for name, run in [*self.runs.items()]:
             if "facts" in run:
-                if table.is_alive(_table(run.get("process"))):
+                if table.is_alive(_table(run.get("process"))) or run.get("workspace", "") != seen.workspace:
                     continue
+                trust_watch.add_time(self.top, files.fingerprint(os.path.join(self.folder, name))[3] / 1e9)
                 self.end(name.removeprefix(RUN).removesuffix(".json"), seen)
             else:
                 appeared = _identities(run.get("appeared")) & (seen.identities | self._elsewhere(run, seen))
@@ -266,9 +268,10 @@ class Record:
             if "facts" not in run:
                 self._remove(name)
 
-    def begin(self, run: str, seen: Seen) -> None:
+    def begin(self, run: str, seen: Seen, workspace: str) -> None:
         """Save the facts at the start of a run."""
-        self._write(f"{RUN}{run}.json", {"process": table.identity_of(os.getpid()), "facts": rows(seen.facts)})
+        note = {"process": table.identity_of(os.getpid()), "workspace": workspace, "facts": rows(seen.facts)}
+        self._write(f"{RUN}{run}.json", note)
 
     def end(self, run: str, seen: Seen) -> None:
         """Save the changes of facts during a run as doubts."""
@@ -346,7 +349,7 @@ def judge(seen: Seen, record: Record) -> Verdict:
     known = record.known | _shared(seen.top)
     appeared, vanished = record.doubts(seen)
     for other in _related(seen.top):
-        appeared |= Record(other).doubts(seen)[0] - known
+        appeared |= Record(other).doubts(seen._replace(workspace=""))[0] - known
     if record.revoked:
         return Verdict(tuple(fact for fact in seen.facts if not fact.harmless), is_change=False)
     new = [fact for fact in seen.facts if fact.identity not in known]
@@ -356,6 +359,9 @@ def judge(seen: Seen, record: Record) -> Verdict:
     doubtful = [fact for fact in new if fact.identity in appeared and not fact.harmless]
     lost = [fact for fact in gone if fact.identity in vanished]
     ask_git = [fact for fact in (*new, *gone) if fact not in doubtful and fact not in lost]
+    ran = [each for top in (seen.top, *_related(seen.top)) for each in trust_watch.times(top)]
+    doubtful += [fact for fact in ask_git if fact in new and not fact.harmless and _changed_in(seen, fact, ran)]
+    ask_git = [fact for fact in ask_git if fact not in doubtful]
     foreign = _foreign(seen, {fact.file for fact in ask_git})
     for fact in ask_git:
         theirs = foreign.get(fact.file)
@@ -412,15 +418,29 @@ def _changed(seen: Seen, record: Record) -> tuple[Fact, ...]:
     return tuple(fact for fact in seen.facts if fact.identity not in before) + tuple(gone)
 
 
+def _changed_in(seen: Seen, fact: Fact, ran: list[list[float]]) -> bool:
+    """True if the fact's file last changed while a loop ran, also one that did not look at this file."""
+    source = seen.sources.get(fact.file)
+    changed = files.fingerprint(source.path)[-1:] if source else ()
+    return any(began <= changed[0] / 1e9 <= ended for began, ended in ran) if changed else False
+
+
 def _related(top: str) -> list[str]:
-    """Return the repository of a worktree made by the user, whose doubts apply in the worktree too."""
+    """Return the other work trees of the repository: a doubt about a file holds in all of them."""
+    git = os.path.join(top, ".git")
     try:
-        pointer = files.to_text(files.read_ours(os.path.join(top, ".git")))
+        pointer = files.to_text(files.read_ours(git))
+        git = os.path.dirname(os.path.dirname(os.path.join(top, pointer.removeprefix("gitdir:").strip())))
     except OSError:
-        return []
-    folder = os.path.join(top, pointer.removeprefix("gitdir:").strip())
-    common = os.path.realpath(os.path.join(folder, "..", ".."))
-    return [os.path.dirname(common)] if os.path.basename(common) == ".git" else []
+        pass
+    found = [os.path.dirname(git)] if os.path.basename(git) == ".git" else []
+    for name in files.list_folder(os.path.join(git, "worktrees")):
+        try:
+            place = files.to_text(files.read_ours(os.path.join(git, "worktrees", name, "gitdir"))).strip()
+        except OSError:
+            continue
+        found.append(os.path.dirname(os.path.join(git, "worktrees", name, place)))
+    return [each for each in dict.fromkeys(map(os.path.realpath, found)) if each != top]
 
 
 def _shared(top: str) -> set[Identity]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 AGENTS_MD = "AGENTS.md"
 RUN = "run-"  # prefix of the file that a run keeps next to the record
 UNCHANGED = "unchanged.json"
+TIMES, RUNS = "ran.json", 50  # when the last runs were
 MOST = 300  # paths; a larger workspace is searched in full at each start
 YOUNG = 0.1  # seconds; a file changed more recently could change again unnoticed
 
@@ -130,26 +131,42 @@ def write(folder: str, name: str, data: Any) -> str:
     return ""
 
 
+def times(top: str) -> list[list[float]]:
+    """Return when loops ran in a repository lately: the beginning and end of each."""
+    try:
+        found = json.loads(files.read_ours(os.path.join(record_folder(top), TIMES)))
+        return [[float(began), float(ended)] for began, ended in found]
+    except (OSError, ValueError, TypeError, RecursionError):
+        return []
+
+
+def add_time(top: str, began: float) -> None:
+    """Note that a loop ran from `began` until now."""
+    write(record_folder(top), TIMES, [*times(top), [began, clock.now()]][-RUNS:])
+
+
 class Watch:
     """Saves the facts at the start of a run and compares them with those at its end."""
 
     def __init__(self, settings: Settings, config: str | None, facts: list[Any] | None) -> None:
         self._settings, self._config, self._facts = settings, config, facts
+        self._began = 0.0
         self._top = ""  # the folder of the record that the run began with
         self.files: list[Source] = []  # more files with commands that the loop runs
 
     def begin(self, run: str, workspace: str) -> None:
-        self._top = top_of(workspace)
+        self._top, self._began = top_of(workspace), clock.now()
         if self._facts is not None and workspace == self._settings.workspace and not self.files:
-            note = {"process": table.identity_of(os.getpid()), "facts": self._facts}
+            note = {"process": table.identity_of(os.getpid()), "workspace": workspace, "facts": self._facts}
             write(record_folder(top_of(workspace)), f"{RUN}{run}.json", note)
             return
         from rooda.settings import trust
 
         for seen in self._seen(workspace):
-            trust.Record(seen.top, seen.part).begin(run, seen)
+            trust.Record(seen.top, seen.part).begin(run, seen, workspace)
 
     def end(self, run: str, workspace: str) -> None:
+        add_time(self._top, self._began)
         if self._facts is not None and self._ended_unchanged(run, workspace):
             return
         from rooda.settings import trust

@@ -634,3 +634,40 @@ def test_S_03_the_line_to_type_names_the_settings_file(bare: Workspace) -> None:
     assert done.code == 3 and f"rooda -C {clone.ws.path} --config {path} trust" in done.err
     assert clone.ws.rooda("--config", path, "trust").code == 0
     assert clone.ws.rooda("--config", path, "work").code == 0
+
+
+@pytest.mark.parametrize(("inside", "start"), [("sub", ""), ("", "sub")])
+def test_S_03_a_file_that_the_run_itself_did_not_read(bare: Workspace, inside: str, start: str) -> None:
+    bare.git("init", "-q")
+    bare.config(TOML)
+    bare.write("sub/rooda.toml", TOML)
+    target = bare.file("rooda.toml") if inside else bare.file("sub/rooda.toml")
+    assert bare.rooda("-C", bare.file(start), "work").code == 0
+    bare.side(2, f"printf '[hooks]\\ndone = \"touch hook-ran\"\\n' >> {target}")
+    assert bare.rooda("-C", bare.file(inside), "work").code == 0
+    done = bare.rooda("-C", bare.file(start), "work")
+    assert done.code == 3 and "touch hook-ran" in done.err
+
+
+def test_S_03_the_doubt_follows_from_a_worktree_to_the_repository(mine: Workspace) -> None:
+    mine.git("init", "-q")
+    mine.git("add", "-A")
+    mine.git("commit", "-q", "-m", "mine")
+    other = os.path.join(mine.root, "other")
+    mine.git("worktree", "add", "-q", "-b", "feat", other)
+    mine.side(1, f"{HOOK_BY_AGENT}\ngit commit -qam agent")
+    assert mine.rooda("-C", other, "work").code == 0
+    mine.git("merge", "-q", "feat")
+    done = mine.rooda("work")
+    assert done.code == 3 and "touch hook-ran" in done.err
+
+
+def test_S_03_a_killed_run_keeps_its_note_for_its_own_folder(bare: Workspace) -> None:
+    bare.git("init", "-q")
+    bare.config(WITH_GATE)
+    bare.write("sub/rooda.toml", TOML)
+    bare.side(1, f"{HOOK_BY_AGENT}\nkill -9 $PPID $(ps -o ppid= -p $PPID)")
+    bare.rooda("work")
+    assert bare.rooda("-C", bare.file("sub"), "work").code == 0
+    done = bare.rooda("work", "--fresh")
+    assert done.code == 3 and "touch hook-ran" in done.err
