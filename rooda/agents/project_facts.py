@@ -205,9 +205,7 @@ _FENCED = re.compile(r"^[ \t]*```!(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTIL
 _INLINE = re.compile(r"!`([^`\n]+)`")
 _BRACED = re.compile(r"!\{((?:[^{}]|\{[^{}]*+\})*+\}|[^\n]*+)")
 _FRONT = re.compile(r"\s*^---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
-_FRONT_KEYS = re.compile(
-    r"""(?:^[ \t"'-]*|[{,][ \t"']*)(?:hooks|mcp|env\b|permission|disallowed)|\\[xuU]""", re.MULTILINE | re.IGNORECASE
-)
+_FRONT_KEYS = re.compile(r"hooks|mcp|env\b|permission|disallowed|\\[xuU]", re.IGNORECASE)  # else nothing to parse
 
 
 def _prompt(file: str, text: str, kind: Kind) -> Iterator[_Found]:

@@ -419,12 +419,14 @@ def test_S_04_a_reference_to_a_variable_is_shown() -> None:
     assert fact.value == 'connects to: https://e {"headers": {"X-Api-Key": "${GITHUB_TOKEN}"}}'
 
 
-@pytest.mark.parametrize("command", ["a\nb", "a" * 500, "a\x1b[2J", "x\u202ey", "\ud800"], ids=ascii)
-def test_S_04_a_value_is_one_short_line(command: str) -> None:
-    """Long values, line ends and control characters are shown in part; a hash stands for all of it."""
+@pytest.mark.parametrize(
+    "command", ["a\nb", "a" * 30_000, "a\x1b[2J", "x\u202ey", "\ud800"], ids=["line", "long", "escape", "bidi", "half"]
+)
+def test_S_04_a_value_is_one_line(command: str) -> None:
+    """A hash stands for what is not shown as it is: very long values, line ends and control characters."""
     (fact,) = read(CLAUDE, {"apiKeyHelper": command})
     (other,) = read(CLAUDE, {"apiKeyHelper": command + " "})
-    assert len(fact.value) < 220 and fact.value.isprintable() and "(sha256 " in fact.value
+    assert len(fact.value) < 20_100 and fact.value.isprintable() and "(sha256 " in fact.value
     assert fact.identity != other.identity
 
 
@@ -613,3 +615,11 @@ def test_S_04_no_content_takes_long(file: str, piece: str) -> None:
     """Much of what parsers and searches dislike. What is quadratic in its length takes minutes here."""
     for head in ("", '{"apiKeyHelper": "', "---\nhooks: "):
         facts_in(file, (head + piece * (60_000 // len(piece))).encode())
+
+
+@pytest.mark.parametrize("key", ["hooks:", "!!str hooks:", "? hooks\n:", "&k hooks:", '"hooks":', "{ hooks:"])
+def test_S_04_front_matter_in_any_spelling_of_yaml(key: str) -> None:
+    """What a YAML reader sees counts, not what the line looks like."""
+    end = " }" if key.startswith("{") else ""
+    text = f"---\n{key} {{ Stop: [{{ hooks: [{{ type: command, command: touch x }}] }}] }}{end}\n---\nDo it.\n"
+    assert any("touch x" in fact.value for fact in facts_in("/w/.claude/agents/x.md", text.encode()))
