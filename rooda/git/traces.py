@@ -53,6 +53,18 @@ def may_track(workspace: str, name: str) -> bool:
     return f"{path}/" in index or f"{path}\0" in index or "link" in index
 
 
+def work_trees(top: str) -> list[str]:
+    """Return the other work trees of the repository at `top`: its main one and its worktrees."""
+    folder = _git_folder(top)
+    common = os.path.normpath(os.path.join(folder, _text(os.path.join(folder, "commondir")).strip())) if folder else ""
+    found = [os.path.dirname(common)] if os.path.basename(common) == ".git" else []
+    for name in files.list_folder(os.path.join(common, "worktrees")) if common else ():
+        inner = os.path.join(common, "worktrees", name)
+        if pointer := _text(os.path.join(inner, "gitdir")).strip():
+            found.append(os.path.dirname(os.path.join(inner, pointer)))
+    return [each for each in dict.fromkeys(map(os.path.realpath, found)) if each != top]
+
+
 def _git_folder(folder: str) -> str:
     """Return the git folder of the work tree around a folder; "" if there is none."""
     folder = upward(folder)[-1]

@@ -14,6 +14,7 @@ from rooda.agents import project_files
 from rooda.base import dirs, files
 from rooda.base.facts import Fact
 from rooda.base.workspace_files import upward
+from rooda.git import traces
 from rooda.processes import table
 from rooda.settings import layers, ownership, trust_facts, trust_watch
 from rooda.settings.layers import USER, WORKSPACE, Settings
@@ -348,7 +349,7 @@ def judge(seen: Seen, record: Record) -> Verdict:
     """Return what the user must be asked about; git is consulted only for facts that aren't in the record."""
     known = record.known | _shared(seen.top)
     appeared, vanished = record.doubts(seen)
-    for other in _related(seen.top):
+    for other in traces.work_trees(seen.top):
         appeared |= Record(other).doubts(seen._replace(workspace=""))[0] - known
     if record.revoked:
         return Verdict(tuple(fact for fact in seen.facts if not fact.harmless), is_change=False)
@@ -359,7 +360,7 @@ def judge(seen: Seen, record: Record) -> Verdict:
     doubtful = [fact for fact in new if fact.identity in appeared and not fact.harmless]
     lost = [fact for fact in gone if fact.identity in vanished]
     ask_git = [fact for fact in (*new, *gone) if fact not in doubtful and fact not in lost]
-    ran = [each for top in (seen.top, *_related(seen.top)) for each in trust_watch.times(top)]
+    ran = [each for top in (seen.top, *traces.work_trees(seen.top)) for each in trust_watch.times(top)]
     doubtful += [fact for fact in ask_git if fact in new and not fact.harmless and _changed_in(seen, fact, ran)]
     ask_git = [fact for fact in ask_git if fact not in doubtful]
     foreign = _foreign(seen, {fact.file for fact in ask_git})
@@ -423,24 +424,6 @@ def _changed_in(seen: Seen, fact: Fact, ran: list[list[float]]) -> bool:
     source = seen.sources.get(fact.file)
     changed = files.fingerprint(source.path)[-1:] if source else ()
     return any(began <= changed[0] / 1e9 <= ended for began, ended in ran) if changed else False
-
-
-def _related(top: str) -> list[str]:
-    """Return the other work trees of the repository: a doubt about a file holds in all of them."""
-    git = os.path.join(top, ".git")
-    try:
-        pointer = files.to_text(files.read_ours(git))
-        git = os.path.dirname(os.path.dirname(os.path.join(top, pointer.removeprefix("gitdir:").strip())))
-    except OSError:
-        pass
-    found = [os.path.dirname(git)] if os.path.basename(git) == ".git" else []
-    for name in files.list_folder(os.path.join(git, "worktrees")):
-        try:
-            place = files.to_text(files.read_ours(os.path.join(git, "worktrees", name, "gitdir"))).strip()
-        except OSError:
-            continue
-        found.append(os.path.dirname(os.path.join(git, "worktrees", name, place)))
-    return [each for each in dict.fromkeys(map(os.path.realpath, found)) if each != top]
 
 
 def _shared(top: str) -> set[Identity]:
