@@ -17,7 +17,6 @@ from rooda.views.say import say, screen_size
 VARIABLE = "ROODA_TRUST"
 EVERYTHING = "all"
 WIDTHS = (14, 18)  # of label and place in the question
-LONGEST = 1000  # characters shown of a value if there is no terminal
 LEFT = 6  # screen lines that the list leaves free
 YES, NO, IGNORE = "yes", "no", "ignore"
 
@@ -105,7 +104,7 @@ def fact_line(fact: Fact, whole: bool = False) -> str:
     label, where = (f"{text:<{width}}" for text, width in zip((fact.label, place), WIDTHS, strict=True))
     warning = f"   <- {fact.warning}" if fact.warning else ""
     value = escape_line(files.to_bytes(fact.value).decode("utf-8", "replace"))
-    room = screen_size()[0] - len(label) - len(where) - len(warning) - 5 if questions.at_terminal() else LONGEST
+    room = screen_size()[0] - len(label) - len(where) - len(warning) - 5
     shown = value if whole else shortened(value, max(20, room))
     return escape_line(f"{label} {where} {shown}{warning}".rstrip())
 

@@ -19,11 +19,12 @@ from rooda.processes import table
 from rooda.settings import layers, ownership, trust_facts, trust_watch
 from rooda.settings.layers import USER, WORKSPACE, Settings
 from rooda.settings.toml import Path
-from rooda.settings.trust_watch import AGENTS_MD, RUN
+from rooda.settings.trust_watch import RUN
 
 Identity: TypeAlias = tuple[str, str, str]
 WORKTREES = f"{os.sep}.rooda{os.sep}worktrees{os.sep}"  # where rooda makes worktrees in a repository
 NOT_ASKED = "version unknown: this workspace is not trusted"
+AGENTS_MD = "AGENTS.md"
 FILES = "files"
 PENDING = "pending.json"
 

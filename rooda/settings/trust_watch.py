@@ -19,7 +19,6 @@ from rooda.settings.layers import Settings
 if TYPE_CHECKING:
     from rooda.settings.trust import Seen, Source
 
-AGENTS_MD = "AGENTS.md"
 RUN = "run-"  # prefix of the file that a run keeps next to the record
 UNCHANGED = "unchanged.json"
 TIMES, RUNS = "ran.json", 50  # when the last runs were
