@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from kit.hermetic import isolate
-from kit.workspace import Workspace
+from tests.kit.hermetic import isolate
+from tests.kit.workspace import Workspace
 
-pytest_plugins = ["kit.clis.fixtures", "kit.users"]
+pytest_plugins = ["tests.kit.clis.fixtures", "tests.kit.users"]
 
 isolate()
 

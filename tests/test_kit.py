@@ -1,15 +1,41 @@
 """The harness itself: the scripted agent records what it saw, and what is left running is found."""
 
+import ast
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from kit.hermetic import clean
-from kit.processes import Terminal, drawn
-from kit.workspace import FAKE_AI, SAMPLE, Workspace, alive, masked, until
+from tests.kit.hermetic import clean
+from tests.kit.processes import Terminal, drawn
+from tests.kit.workspace import FAKE_AI, SAMPLE, Workspace, alive, masked, until
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def imported(source: str) -> Iterator[str]:
+    """The full names that a file imports; those of a relative import begin with a dot."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{'.' * node.level}{node.module or ''}.{alias.name}" for alias in node.names)
+
+
+def test_the_kit_is_imported_by_one_name() -> None:
+    """As `tests.kit.MODULE`: a module imported by two names would be loaded twice. No test module is imported."""
+    wrong = []
+    for path in sorted(each for folder in ("tests", "benchmarks", "tools") for each in (ROOT / folder).rglob("*.py")):
+        place = path.relative_to(ROOT).as_posix()
+        forbidden = r"kit\b|tests\.(\w+\.)*test_"
+        if place.startswith("tests/") and not place.startswith("tests/kit/"):
+            forbidden += r"|\."
+        wrong += [f"{place} imports {name}" for name in imported(path.read_text()) if re.match(forbidden, name)]
+    assert not wrong, "\n".join(wrong)
 
 
 def ask(ws: Workspace, prompt: bytes, **env: str) -> subprocess.CompletedProcess:

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from kit.processes import until
 from rooda.agentkit.server.server import NOTHING_FITS, ModelServer
+from tests.kit.processes import until
 
 TEXT = {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}
 WRITE = {

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from kit.workspace import FAKE_AI, Workspace, masked, until
+from tests.kit.workspace import FAKE_AI, Workspace, masked, until
 
 GONE = {"gone": "case $(ps -o stat= -p $(cat child)) in Z*|'') ;; *) exit 1 ;; esac"}
 MARKS = ("CALL", "RUN", "ITERATION", "LOOP", "PROCEDURE", "MODEL")

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kit.clis import homes as clis
-from kit.clis import install
-from kit.clis.cases import cases
+from tests.kit.clis import homes as clis
+from tests.kit.clis import install
+from tests.kit.clis.cases import cases
 
 GOLDEN = Path(__file__).parent / "golden"
 RECORDED = sorted(folder.name for folder in GOLDEN.iterdir() if folder.is_dir())

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kit.workspace import FAKE_AI, Workspace
+from tests.kit.workspace import FAKE_AI, Workspace
 
 GROW = "head -c 300000 /dev/zero | tr '\\0' x >>prompts/act_build.md"
 LIMITS = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.clis import install
+from tests.kit.clis import install
 
 NPM = """\
 #!/bin/sh

@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from kit.workspace import Ran, Workspace, until
 from rooda.agents import command, preflight
 from rooda.agents.records import Agent
+from tests.kit.workspace import Ran, Workspace, until
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="a rule for root")
 RESULT = """\

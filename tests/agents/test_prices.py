@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from kit.workspace import Workspace
 from rooda.agents.prices import Price, cost, price_of
 from rooda.agents.records import Usage
 from rooda.errors import ConfigProblem
@@ -16,6 +15,7 @@ from rooda.loops import configuration
 from rooda.settings.schema import PRICE
 from rooda.settings.setup import prices_of
 from rooda.settings.types import table_faults
+from tests.kit.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = tomllib.loads((ROOT / "config" / "prices.toml").read_text())

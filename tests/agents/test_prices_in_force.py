@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kit.limits import FAR, LIMITED
-from kit.spending import calls, paid, usage
-from kit.workspace import Workspace, until
+from tests.kit.limits import FAR, LIMITED
+from tests.kit.spending import calls, paid, usage
+from tests.kit.workspace import Workspace, until
 
 DONE = """\
 {"type":"thread.started","thread_id":"t"}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.workspace import FAKE_AI, Workspace, until
+from tests.kit.workspace import FAKE_AI, Workspace, until
 
 GOLDEN = Path(__file__).parent / "golden"
 

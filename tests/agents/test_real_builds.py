@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from kit.clis import build_cases, builds
-from kit.workspace import Workspace
 from rooda.agentkit.server.server import ModelServer
+from tests.kit.clis import build_cases, builds
+from tests.kit.workspace import Workspace
 
 USUAL = ("codex", "gemini")
 # What these cases prove another case of the CLI proves too; most of each is the wait for its idle timeout.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.clis import record
+from tests.kit.clis import record
 
 PATIENCE = 90.0  # seconds, for a busy machine
 OPTIONAL = ("claude", "opencode", "copilot", "qwen", "droid", "pi")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.clis import cases as recorded_cases
-from kit.clis import install, record
+from tests.kit.clis import cases as recorded_cases
+from tests.kit.clis import install, record
 
 PROGRAM = """\
 import os, sys, time, urllib.request

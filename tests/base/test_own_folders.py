@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kit.snapshots import repository
-from kit.users import ALICE, EVE, AlicesWorkspace
-from kit.workspace import Workspace
+from tests.kit.snapshots import repository
+from tests.kit.users import ALICE, EVE, AlicesWorkspace
+from tests.kit.workspace import Workspace
 
 CONFIRMED = ("--confirm-criteria", "--confirm-max-iterations", "4")
 FOLDERS = ("", "runs", "state", "locks", "snapshots", "worktrees")

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from kit.workspace import Workspace
 from rooda.base import secret_forms, secrets
 from rooda.base.secret_names import looks_secret
+from tests.kit.workspace import Workspace
 
 # Keys are made up, and put together here, so that no scanner takes them for real ones.
 PEM = ("-----BEGIN {0}PRIVATE KEY-----\n" + "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\n" * 3

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.workspace import Workspace, until
+from tests.kit.workspace import Workspace, until
 
 KEY = "sk-ant-0123456789abcdef"
 QUOTED = 'pass"word\\with-quotes'

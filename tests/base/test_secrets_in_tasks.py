@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.background import began, let_go, prepare, rows
-from kit.workspace import FAKE_AI, Workspace, until
+from tests.kit.background import began, let_go, prepare, rows
+from tests.kit.workspace import FAKE_AI, Workspace, until
 
 KEY = "tok-ABCDEF-999888777"
 TASK = f"use {KEY} for it"

@@ -8,9 +8,9 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from kit.kinds import RULE
-from kit.loops import Loops
-from kit.workspace import Ran, Workspace
+from tests.kit.kinds import RULE
+from tests.kit.loops import Loops
+from tests.kit.workspace import Ran, Workspace
 
 KEY = 'sk+test/0123 "456789"=abcdef\\x'
 GIVEN = "given-by-the-settings-0123456789"

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kit.workspace import Ran, Workspace
 from rooda.agentkit import check
 from rooda.agentkit.server import clis as pointed
+from tests.kit.workspace import Ran, Workspace
 
 CLI = """\
 #!/bin/sh

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from kit.background import begin, detached, kill_all, let_go
-from kit.workspace import Workspace, until
+from tests.kit.background import begin, detached, kill_all, let_go
+from tests.kit.workspace import Workspace, until
 
 STAYS = "touch began; while [ ! -e go ]; do read -t 0.05 x <>pipe || true; done; echo worked"
 

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from kit.workspace import Workspace, masked
+from tests.kit.workspace import Workspace, masked
 
 STREAMS = {0: "<&-", 1: ">&-", 2: "2>&-"}
 

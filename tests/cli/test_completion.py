@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from kit.loops import Loops
-from kit.needed import needs
-from kit.snapshots import repository
-from kit.workspace import SAMPLE, Terminal, Workspace, until
+from tests.kit.loops import Loops
+from tests.kit.needed import needs
+from tests.kit.snapshots import repository
+from tests.kit.workspace import SAMPLE, Terminal, Workspace, until
 
 SHELLS = ("bash", "zsh", "fish")
 NO_MANUALS = {"FISH_UNIT_TESTS_RUNNING": "1"}  # else fish parses all manuals in the background

@@ -3,7 +3,7 @@
 import json
 import tomllib
 
-from kit.workspace import Workspace
+from tests.kit.workspace import Workspace
 
 
 def test_show_is_readable_toml(bare: Workspace) -> None:

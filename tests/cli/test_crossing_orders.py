@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.workspace import Workspace, until
+from tests.kit.workspace import Workspace, until
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 BUSY = "for i in $(seq 300); do sleep 1000 & done; touch began; wait"

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kit.processes import alive
-from kit.workspace import Workspace, until
 from rooda.processes import capture
+from tests.kit.processes import alive
+from tests.kit.workspace import Workspace, until
 
 KEY = "sk-ant-0123456789abcdefWXYZ"
 

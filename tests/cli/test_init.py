@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from kit.workspace import Workspace
 from rooda.loops.configuration import load
 from rooda.settings import detect
+from tests.kit.workspace import Workspace
 
 PROJECTS = {
     "pytest": (

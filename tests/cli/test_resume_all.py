@@ -8,8 +8,8 @@ from contextlib import suppress
 
 import pytest
 
-from kit.background import HOLD, KINDS, began, begin, calls, detached, kill_all, let_go, outcome, prepare, rows
-from kit.workspace import Terminal, Workspace, until
+from tests.kit.background import HOLD, KINDS, began, begin, calls, detached, kill_all, let_go, outcome, prepare, rows
+from tests.kit.workspace import Terminal, Workspace, until
 
 NONE = "No run was cut off; there is nothing to resume.\n"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.loops import Loops
-from kit.workspace import Ran, Workspace, until
+from tests.kit.loops import Loops
+from tests.kit.workspace import Ran, Workspace, until
 
 LIMITED = (
     '{"type":"result","is_error":true,"api_error_status":429,"result":"You\'ve hit your usage limit","session_id":"s"}'

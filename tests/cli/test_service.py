@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kit.background import HOLD, began, kill_all, let_go
-from kit.needed import needs
-from kit.workspace import Ran, Workspace
+from tests.kit.background import HOLD, began, kill_all, let_go
+from tests.kit.needed import needs
+from tests.kit.workspace import Ran, Workspace
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from kit.background import HOLD, began, begin, detached, kill_all, let_go, prepare, rows
-from kit.flow import Flow
-from kit.workspace import Terminal, Workspace, until
+from tests.kit.background import HOLD, began, begin, detached, kill_all, let_go, prepare, rows
+from tests.kit.flow import Flow
+from tests.kit.workspace import Terminal, Workspace, until
 
 
 def test_the_row_of_a_run(ws: Workspace) -> None:

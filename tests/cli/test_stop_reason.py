@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.background import KINDS, begin, detached, rows
-from kit.workspace import Workspace, until
+from tests.kit.background import KINDS, begin, detached, rows
+from tests.kit.workspace import Workspace, until
 
 WHY = "the wrong branch"
 

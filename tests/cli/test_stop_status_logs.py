@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from kit.workspace import Workspace, alive, masked, until
+from tests.kit.workspace import Workspace, alive, masked, until
 
 BUSY = "sleep 30 & wait"
 

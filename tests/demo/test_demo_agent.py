@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.workspace import Workspace
 from rooda.demo.agent import FAULTS, MARK, PROGRAM, TESTS
+from tests.kit.workspace import Workspace
 
 
 def call(ws: Workspace, prompt: bytes = b"prompt\n", **env: str) -> subprocess.CompletedProcess[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.workspace import Workspace, masked
+from tests.kit.workspace import Workspace, masked
 
 FILES = {"textkit.py", "test_textkit.py", "rooda.toml", "AGENTS.md", ".gitignore"}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.workspace import FAKE_AI, Workspace
+from tests.kit.workspace import FAKE_AI, Workspace
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "archive" / "rooda.sh"

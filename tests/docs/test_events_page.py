@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from kit import event_schema
-from kit.pages import ROOT
-from kit.workspace import FAKE_AI, Workspace
+from tests.kit import event_schema
+from tests.kit.pages import ROOT
+from tests.kit.workspace import FAKE_AI, Workspace
 
 Json = dict[str, Any]
 Made = Callable[[Workspace], list[Json]]
@@ -130,7 +130,7 @@ def of_reflex_loops(ws: Workspace) -> list[dict[str, Any]]:
 
 def of_flows(ws: Workspace) -> list[dict[str, Any]]:
     """The events of a flow of two nodes whose actuator is interrupted; it is resumed and ends at its target."""
-    from kit.flow import Flow
+    from tests.kit.flow import Flow
 
     flow = Flow(ws).scenario("S2")
     parent = "$(ps -o ppid= -p $PPID)"

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from kit.workspace import FAKE_AI, Workspace, masked
+from tests.kit.workspace import FAKE_AI, Workspace, masked
 
 STAMPED = re.compile(r"^\[\d\d:\d\d:\d\d\] \S")
 SUMMING_TO_270 = ["52.0s", "1m1.5s", "46.5s", "58.0s", "52.0s"]

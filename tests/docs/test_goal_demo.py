@@ -1,8 +1,8 @@
 """The demo of docs/goal.md does what the page says of it."""
 
-from kit.pages import ROOT, commands
-from kit.workspace import Workspace
 from rooda.demo.goal import SPEC
+from tests.kit.pages import ROOT, commands
+from tests.kit.workspace import Workspace
 
 PAGE = ROOT / "docs" / "goal.md"
 

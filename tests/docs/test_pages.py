@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from kit.pages import PAGES, ROOT, anchors, blocks, commands, links, name_of
-from kit.workspace import Workspace
 from rooda.loops import configuration
 from rooda.run import gates_md
+from tests.kit.pages import PAGES, ROOT, anchors, blocks, commands, links, name_of
+from tests.kit.workspace import Workspace
 
 EACH_PAGE = pytest.mark.parametrize("page", PAGES, ids=name_of)
 

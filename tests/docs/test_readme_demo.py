@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.pages import ROOT, blocks
-from kit.workspace import Workspace, masked
+from tests.kit.pages import ROOT, blocks
+from tests.kit.workspace import Workspace, masked
 
 README = ROOT / "README.md"
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from kit.workspace import Workspace
 from tests.fuzz.fuzz_mutate import documents
 from tests.fuzz.fuzz_table import TARGETS
+from tests.kit.workspace import Workspace
 
 FEW = settings(max_examples=2, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 MANY = settings(FEW, max_examples=40, derandomize=False)

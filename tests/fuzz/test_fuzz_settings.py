@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from kit.workspace import Workspace
 from rooda.errors import USAGE, RoodaError
 from rooda.loops.configuration import load
 from rooda.loops.procedure import settings as procedure_settings
@@ -18,6 +17,7 @@ from rooda.run import gates_md
 from rooda.run.records import Gate
 from rooda.settings import procedures
 from rooda.settings.lookup import decided, origins
+from tests.kit.workspace import Workspace
 
 QUICK = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 GOOD = """\

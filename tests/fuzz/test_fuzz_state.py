@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from kit.workspace import SAMPLE, Workspace
 from rooda.base.text import format_tenths
 from rooda.errors import USAGE, StateDamaged, UsageProblem
 from rooda.loops.procedure import loop
@@ -21,6 +20,7 @@ from rooda.loops.procedure.store import Place, ProcedureStore, load_state
 from rooda.loops.procedure.view import LINES
 from rooda.views.lines import lines
 from rooda.views.screen import Screen, ScreenOptions
+from tests.kit.workspace import SAMPLE, Workspace
 
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 SCALARS = (

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from kit.flow import Flow
-from kit.goal import Goals
-from kit.reflex import Kit
-from kit.workspace import Workspace
+from tests.kit.flow import Flow
+from tests.kit.goal import Goals
+from tests.kit.reflex import Kit
+from tests.kit.workspace import Workspace
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from kit.goal import Goals
-from kit.snapshots import moments, refs, repository, tree_of
-from kit.users import ALICE, EVE, AlicesWorkspace
-from kit.workspace import Workspace
 from rooda.git.private import has_secret_name
+from tests.kit.goal import Goals
+from tests.kit.snapshots import moments, refs, repository, tree_of
+from tests.kit.users import ALICE, EVE, AlicesWorkspace
+from tests.kit.workspace import Workspace
 
 KEY = "sk-live-0123456789\n"
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kit.snapshots import repository
-from kit.workspace import Workspace
 from rooda.git import command, work_tree
 from rooda.git.repository import Repo, find
 from rooda.git.snapshots import prepare_index
+from tests.kit.snapshots import repository
+from tests.kit.workspace import Workspace
 
 
 def trap(ws: Workspace, name: str = "trap") -> str:

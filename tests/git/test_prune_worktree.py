@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.snapshots import SAFE, moments, refs, repository
-from kit.workspace import Workspace, until
+from tests.kit.snapshots import SAFE, moments, refs, repository
+from tests.kit.workspace import Workspace, until
 
 
 def runs(ws: Workspace) -> set[str]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.snapshots import moments, refs, repository, tree_of
-from kit.workspace import Workspace
+from tests.kit.snapshots import moments, refs, repository, tree_of
+from tests.kit.workspace import Workspace
 
 
 def git(ws: Workspace, folder: str, *words: str) -> None:

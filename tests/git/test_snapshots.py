@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kit.snapshots import SAFE, moments, refs, repository, tree_of
-from kit.workspace import Workspace, until
 from rooda.git.retention import Snapshot, excess_runs, message, next_undone, parse, turns, undo_position
+from tests.kit.snapshots import SAFE, moments, refs, repository, tree_of
+from tests.kit.workspace import Workspace, until
 
 
 def test_before_and_after_each_iteration(ws: Workspace) -> None:

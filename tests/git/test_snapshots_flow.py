@@ -2,9 +2,9 @@
 
 import pytest
 
-from kit.flow import Flow
-from kit.snapshots import moments, tree_of
-from kit.workspace import until
+from tests.kit.flow import Flow
+from tests.kit.snapshots import moments, tree_of
+from tests.kit.workspace import until
 
 SAFE = ("--safety", "snapshot")
 

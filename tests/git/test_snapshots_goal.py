@@ -1,8 +1,8 @@
 """Snapshots of a goal: files are restored, its state stays, and criteria that no longer hold are noticed."""
 
-from kit.goal import SPEC, Goals
-from kit.snapshots import moments, refs, tree_of
-from kit.workspace import until
+from tests.kit.goal import SPEC, Goals
+from tests.kit.snapshots import moments, refs, tree_of
+from tests.kit.workspace import until
 
 SAFE = ("--safety", "snapshot")
 

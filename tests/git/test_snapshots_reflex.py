@@ -2,9 +2,9 @@
 
 import json
 
-from kit.reflex import ALIAS, Kit, words
-from kit.snapshots import moments, tree_of
-from kit.workspace import Workspace, until
+from tests.kit.reflex import ALIAS, Kit, words
+from tests.kit.snapshots import moments, tree_of
+from tests.kit.workspace import Workspace, until
 
 HOME = f".ai-factory/evolution/{ALIAS}"
 SAFE = ("--safety", "snapshot")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.snapshots import moments, repository
-from kit.workspace import Workspace, until
+from tests.kit.snapshots import moments, repository
+from tests.kit.workspace import Workspace, until
 
 
 def files_of(ws: Workspace) -> dict[str, tuple[bytes, int, str]]:

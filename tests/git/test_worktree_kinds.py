@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from kit.flow import Flow
-from kit.goal import Goals
-from kit.reflex import ALIAS, Kit
-from kit.workspace import Ran, Workspace
+from tests.kit.flow import Flow
+from tests.kit.goal import Goals
+from tests.kit.reflex import ALIAS, Kit
+from tests.kit.workspace import Ran, Workspace
 
 
 def folder_of(ws: Workspace, ran: Ran, name: str) -> str:

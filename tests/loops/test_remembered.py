@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from kit.background import HOLD, KINDS, began, kill_all, let_go, prepare, rows
-from kit.workspace import FAKE_AI, Ran, Workspace, until
+from tests.kit.background import HOLD, KINDS, began, kill_all, let_go, prepare, rows
+from tests.kit.workspace import FAKE_AI, Ran, Workspace, until
 
 CLAUDE = f"""#!{sys.executable}
 import json, os, sys
@@ -152,7 +152,7 @@ def without_agent(ws: Workspace, kind: str) -> tuple[list[str], str]:
     words = prepare(ws, kind)
     ws.config((ws.read("rooda.toml") if kind == "ooda" else "").replace(json.dumps(FAKE_AI), '"false"'))
     if kind == "flow":
-        from kit.flow import AGENT
+        from tests.kit.flow import AGENT
 
         ws.git("add", "-A")
         ws.git("commit", "-qm", "other settings")

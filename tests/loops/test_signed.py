@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from kit.background import KINDS, begin, kill_all, prepare, rows
-from kit.goal import SPEC, Goals
-from kit.workspace import FAKE_AI, Ran, Workspace, until
+from tests.kit.background import KINDS, begin, kill_all, prepare, rows
+from tests.kit.goal import SPEC, Goals
+from tests.kit.workspace import FAKE_AI, Ran, Workspace, until
 
 RUN = "20260101T000000Z-build-7"
 OPENING = {"v": 1, "ts": "2026-01-01T00:00:00.000Z", "run": RUN, "loop": "ooda", "procedure": "build", "seq": 1}

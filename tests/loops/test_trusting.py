@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from kit.workspace import FAKE_AI, Workspace, until
 from rooda.base.facts import Fact
 from rooda.errors import Undecided
 from rooda.loops import configuration, trusting
 from rooda.settings import trust
+from tests.kit.workspace import FAKE_AI, Workspace, until
 
 TOML = f"""[loop]
 ai_cmd = {json.dumps(FAKE_AI)}

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.background import HOLD, began, detached, kill_all, rows
-from kit.workspace import Workspace, until
+from tests.kit.background import HOLD, began, detached, kill_all, rows
+from tests.kit.workspace import Workspace, until
 
 
 class Manager:

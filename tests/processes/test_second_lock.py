@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.background import KINDS, begin, rows
-from kit.workspace import Running, Workspace, until
+from tests.kit.background import KINDS, begin, rows
+from tests.kit.workspace import Running, Workspace, until
 
 BUSY = "sleep 60 & wait"
 CLEANED = {"rm": "rm -rf .rooda", "git clean": "git clean -fdxq -e rooda.toml -e prompts"}

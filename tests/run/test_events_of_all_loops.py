@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import tomli_w
 
-from kit.background import prepare
-from kit.endings import LIMITED, SHORT, never_holds, scripted, writes_nothing
-from kit.kinds import CLAIM
-from kit.loops import Loops
-from kit.workspace import Ran, Workspace, until
+from tests.kit.background import prepare
+from tests.kit.endings import LIMITED, SHORT, never_holds, scripted, writes_nothing
+from tests.kit.kinds import CLAIM
+from tests.kit.loops import Loops
+from tests.kit.workspace import Ran, Workspace, until
 
 KINDS = pytest.mark.parametrize("kind", ["ooda", "reflex", "goal", "flow"])
 WORDS = {"ooda": ("-n", "2"), "reflex": (), "goal": ("--yes",), "flow": ("do it",)}

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import tomli_w
 
-from kit.workspace import Workspace
 from rooda.settings.setup import HOOKS
+from tests.kit.workspace import Workspace
 
 
 def hooked(ws: Workspace, **hooks: object) -> None:

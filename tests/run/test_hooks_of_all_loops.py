@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from kit.endings import DONE, LIMITED, SHORT, hooked, makes_nothing, never_holds, scripted, writes_nothing
-from kit.loops import Loops
-from kit.workspace import Ran, Workspace, until
+from tests.kit.endings import DONE, LIMITED, SHORT, hooked, makes_nothing, never_holds, scripted, writes_nothing
+from tests.kit.loops import Loops
+from tests.kit.workspace import Ran, Workspace, until
 
 REFUSED = '{"type":"result","is_error":true,"api_error_status":401,"result":"Invalid API key"}\n'
 

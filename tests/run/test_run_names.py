@@ -2,8 +2,8 @@
 
 import json
 
-from kit.background import detached, let_go, prepare
-from kit.workspace import Workspace
+from tests.kit.background import detached, let_go, prepare
+from tests.kit.workspace import Workspace
 
 
 def test_the_name_printed_by_detach_works_everywhere(ws: Workspace) -> None:

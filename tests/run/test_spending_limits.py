@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kit.spending import calls, paid, usage
-from kit.workspace import Workspace, masked, until
+from tests.kit.spending import calls, paid, usage
+from tests.kit.workspace import Workspace, masked, until
 
 
 def every_event(ws: Workspace) -> list[dict[str, Any]]:

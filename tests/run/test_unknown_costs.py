@@ -5,11 +5,11 @@ import shutil
 
 import pytest
 
-from kit.spending import paid
-from kit.workspace import Workspace
 from rooda.errors import Cause
 from rooda.run.setup import Budget
 from rooda.run.spending import Spent, in_words, reached_limit
+from tests.kit.spending import paid
+from tests.kit.workspace import Workspace
 
 ERASERS = {
     "runs": "rm -rf .rooda/runs",

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kit.clocks import HOUR, Clock, sleep_through
-from kit.limits import FAR, LIMITED
-from kit.needed import LINUX, needs
-from kit.workspace import Workspace, until
+from tests.kit.clocks import HOUR, Clock, sleep_through
+from tests.kit.limits import FAR, LIMITED
+from tests.kit.needed import LINUX, needs
+from tests.kit.workspace import Workspace, until
 
 DONE = '{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"s","num_turns":1}'
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.tiers import Tiers
+from tests.kit.tiers import Tiers
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kit.tiers import Tiers
 from rooda.agents.command import argv, describe
 from rooda.agents.records import Agent
 from rooda.settings import agents
+from tests.kit.tiers import Tiers
 
 
 def words(command: str, prompt: str | None = None, model: str = "", way: str = "stdin") -> list[str]:

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from kit.tiers import OWN, Tiers
+from tests.kit.tiers import OWN, Tiers
 
 FAULTS = [  # rooda.toml, what is said
     ("[loop]\nfailure_threshold = 0", "2: loop.failure_threshold: must be a whole number >= 1, got 0"),

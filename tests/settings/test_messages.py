@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from kit.workspace import FAKE_AI, Workspace
+from tests.kit.workspace import FAKE_AI, Workspace
 
 NAMES = [
     *("agents-sync", "audit-agents", "audit-impl", "audit-impl-to-spec", "audit-spec", "audit-spec-to-impl"),

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.users import ALICE, EVE, Shared
 from rooda.settings import ownership
+from tests.kit.users import ALICE, EVE, Shared
 
 EVIL = '[procedures.evil]\nobserve = "x"\norient = "x"\ndecide = "x"\nact = "x"\n'
 

@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from kit.tiers import OWN, Tiers
 from rooda.errors import PromptProblem, UsageProblem
 from rooda.loops.procedure.model import Context, Fragment
+from tests.kit.tiers import OWN, Tiers
 
 
 def act(tiers: Tiers, toml: str, more: str = "", **flags: object) -> tuple[Fragment, ...]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from kit.workspace import FAKE_AI, Workspace
+from tests.kit.workspace import FAKE_AI, Workspace
 
 PHASES = 'observe = "O"\norient = "R"\ndecide = "D"\nact = "A"\n'
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from kit.tiers import OWN, Tiers
 from rooda.errors import ConfigProblem, UsageProblem
 from rooda.loops.procedure.model import PHASES
 from rooda.run.records import Gate
 from rooda.settings import agents, procedures
+from tests.kit.tiers import OWN, Tiers
 
 
 class TestGates:

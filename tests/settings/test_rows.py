@@ -10,8 +10,6 @@ from typing import Any
 import click
 import pytest
 
-from kit.tiers import OWN as MINE
-from kit.tiers import Tiers
 from rooda.loops import options, registry, remembered
 from rooda.loops.procedure import settings
 from rooda.settings.check import keys_of_kind
@@ -19,6 +17,8 @@ from rooda.settings.layers import environment
 from rooda.settings.schema import LOOP, PROCEDURE, flag_of, variable_of
 from rooda.settings.toml import toml_value
 from rooda.settings.types import ALL, GATES, PARAMETERS, Key
+from tests.kit.tiers import OWN as MINE
+from tests.kit.tiers import Tiers
 
 ROOT = Path(__file__).parents[2]
 OWN = registry.own_keys()

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from kit.tiers import OWN, Tiers
 from rooda.errors import ConfigProblem
 from rooda.loops import registry
 from rooda.loops.procedure import settings
 from rooda.settings import lookup, procedures
+from tests.kit.tiers import OWN, Tiers
 
 CASES = [  # key, place in the procedure; flag, environment, workspace, user; built-in
     ("default_iterations", "max_iterations", 1, "2", 3, 4, 0),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.four import KINDS, Four
+from tests.kit.four import KINDS, Four
 
 
 @pytest.fixture(params=KINDS)

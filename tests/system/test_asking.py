@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from kit.four import KINDS, Four
-from kit.processes import switches
-from kit.swarm import loop_of
-from kit.workspace import until
+from tests.kit.four import KINDS, Four
+from tests.kit.processes import switches
+from tests.kit.swarm import loop_of
+from tests.kit.workspace import until
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from kit.clocks import HOUR, YEAR, Clock, jumped, sleep_through
-from kit.four import KINDS, Four
-from kit.limits import limited, paid, resting, speaks
-from kit.needed import LINUX, needs
-from kit.swarm import loop_of
-from kit.workspace import until
+from tests.kit.clocks import HOUR, YEAR, Clock, jumped, sleep_through
+from tests.kit.four import KINDS, Four
+from tests.kit.limits import limited, paid, resting, speaks
+from tests.kit.needed import LINUX, needs
+from tests.kit.swarm import loop_of
+from tests.kit.workspace import until
 
 pytestmark = [LINUX, needs("cc")]
 JUMPS = (10 * HOUR, -10 * HOUR, 10 * YEAR, -27 * YEAR, 0)

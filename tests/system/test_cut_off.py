@@ -13,7 +13,7 @@ import pytest
 from benchmarks.faults.kinds import KINDS, git
 from benchmarks.faults.site import Site
 from benchmarks.faults.steps import EIO, KILL, Step, Steps
-from kit.needed import LINUX, needs
+from tests.kit.needed import LINUX, needs
 
 pytestmark = [LINUX, needs("cc")]
 Made = Callable[[str], Steps]

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from kit.disks import Disk, may_mount
-from kit.four import KINDS, Four
-from kit.workspace import Ran, until
+from tests.kit.disks import Disk, may_mount
+from tests.kit.four import KINDS, Four
+from tests.kit.workspace import Ran, until
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs to mount")
 PLACES: dict[str, Callable[[Four], str]] = {

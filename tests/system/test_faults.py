@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.faults import steps
-from kit.needed import LINUX, needs
-from kit.workspace import Ran, Workspace
+from tests.kit.needed import LINUX, needs
+from tests.kit.workspace import Ran, Workspace
 
 pytestmark = [LINUX, needs("cc")]
 # How often a run of two iterations makes each call on the state folder and what is in it.

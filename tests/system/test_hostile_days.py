@@ -5,9 +5,9 @@ import subprocess
 
 import pytest
 
-from kit.background import HOLD, began, begin, detached, kill_all, let_go, prepare, rows
-from kit.flow import Flow
-from kit.workspace import Workspace
+from tests.kit.background import HOLD, began, begin, detached, kill_all, let_go, prepare, rows
+from tests.kit.flow import Flow
+from tests.kit.workspace import Workspace
 
 WORDS = ("stop", "pause", "continue", "attach")
 TENTHS = "[loop]\nagent = 'tenth'\n[agents.tenth]\ncommand = 'sh agent.sh'\noutput = 'claude'\n"

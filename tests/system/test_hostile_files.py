@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.workspace import Ran, Workspace
+from tests.kit.workspace import Ran, Workspace
 
 SECRET = "-----SECRET-----"
 MEMORY = 1 << 30  # bytes of address space: a command that reads /dev/zero to its end fails

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kit.stalled import Stalled
-from kit.swarm import loop_of
-from kit.workspace import Running, Terminal, Workspace, until
+from tests.kit.stalled import Stalled
+from tests.kit.swarm import loop_of
+from tests.kit.workspace import Running, Terminal, Workspace, until
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 WORK = 'while [ ! -e "$FAKE/enough" ]; do echo t >>"$FAKE/ticks"; sleep 0.02; done'

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.swarm import ENDINGS, KINDS, WAYS, Swarm, kill
-from kit.workspace import Workspace, until
+from tests.kit.swarm import ENDINGS, KINDS, WAYS, Swarm, kill
+from tests.kit.workspace import Workspace, until
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc and a child subreaper")
 ALL = [(way, kind) for way in WAYS for kind in KINDS]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.workspace import Running, Workspace, until
+from tests.kit.workspace import Running, Workspace, until
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/smaps_rollup"), reason="needs /proc/PID/smaps_rollup")
 MORE = 5_000_000

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.swarm import WAYS, kill, loop_of
-from kit.workspace import Running, Workspace, alive, until
+from tests.kit.swarm import WAYS, kill, loop_of
+from tests.kit.workspace import Running, Workspace, alive, until
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.four import KINDS, Four, is_at
-from kit.workspace import Running, until
+from tests.kit.four import KINDS, Four, is_at
+from tests.kit.workspace import Running, until
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 NOTHING = re.compile(r"Nothing to resume here|There is no goal to resume here")  # a fresh start has no state yet

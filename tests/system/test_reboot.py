@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from kit.four import Four
-from kit.limits import limited, paid, resting
-from kit.workspace import alive, until
 from rooda.processes import table
+from tests.kit.four import Four
+from tests.kit.limits import limited, paid, resting
+from tests.kit.workspace import alive, until
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 OTHER_BOOT = "00000000-0000-4000-8000-000000000000"

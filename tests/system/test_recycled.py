@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kit.workspace import Workspace, alive, until
 from rooda.processes import ledger as processes_ledger
 from rooda.processes import table
 from rooda.run.folder import is_id
+from tests.kit.workspace import Workspace, alive, until
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 RUN, OTHER = "20261118T101500Z-build-4711", "20261118T101501Z-build-4711"

@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 import pytest
 
-from kit.workspace import FAKE_AI, Running, Workspace, alive, until
+from tests.kit.workspace import FAKE_AI, Running, Workspace, alive, until
 
 OWN = '"$PWD/.rooda/runs/$ROODA_RUN/0001-iteration.out"'
 REPLACED = {

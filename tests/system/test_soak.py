@@ -12,7 +12,7 @@ import pytest
 from benchmarks.soak.kinds import KINDS
 from benchmarks.soak.loop import Loop, Tally
 from benchmarks.soak.watch import Seen, Watch
-from kit.processes import until
+from tests.kit.processes import until
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 ROOT = Path(__file__).resolve().parents[2]

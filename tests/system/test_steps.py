@@ -14,7 +14,7 @@ from benchmarks.faults import steps
 from benchmarks.faults.kinds import KINDS
 from benchmarks.faults.site import Site
 from benchmarks.faults.steps import EIO, ENOSPC, KILL, Steps
-from kit.needed import LINUX, needs
+from tests.kit.needed import LINUX, needs
 
 pytestmark = [LINUX, needs("cc")]
 ROUNDS = int(os.environ.get("ROODA_ROUNDS", "0"))  # 0: all steps

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kit.processes import switches
-from kit.workspace import Workspace, alive, until
+from tests.kit.processes import switches
+from tests.kit.workspace import Workspace, alive, until
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 IDLE = 0.4

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from kit.workspace import Workspace, masked, until
+from tests.kit.workspace import Workspace, masked, until
 
 START, END = "--- AI CLI Output Start ---", "--- AI CLI Output End ---"
 

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from kit.snapshots import repository
-from kit.workspace import Workspace
 from rooda.base.terminal import EscapingStream, write_exact
 from rooda.base.text import escape_all_but_colours
+from tests.kit.snapshots import repository
+from tests.kit.workspace import Workspace
 
 # Sets the clipboard and the title, erases; the same with C1 signs; line separators; signs that turn the direction.
 EVIL = "\x1b]52;c;QUJD\x07\x1b]0;pwned\x1b\\\x1b[2J\x9b2J\x90x\x85\u2028\u2029\u202e\u2066\u061c\u200f\x7f\x08\rOVER"

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from kit.workspace import Workspace, masked
+from tests.kit.workspace import Workspace, masked
 
 KEYS = ["v", "ts", "run", "loop", "procedure", "seq", "event"]
 

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from kit.workspace import Workspace, masked, until
 from rooda.base.text import width
+from tests.kit.workspace import Workspace, masked, until
 
 ERASED = b"\r\x1b[K"
 STATUS = re.compile(rb"Iteration \d+(?:/\d+)? \xc2\xb7 [0-9hms]+")

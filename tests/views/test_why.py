@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from kit.workspace import Workspace
+from tests.kit.workspace import Workspace
 
 
 def reasons(ws: Workspace, *words: str) -> list[dict[str, Any]]:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kit.clis import install
 from rooda.agentkit.server.server import ModelServer
+from tests.kit.clis import install
 
 USUAL = ("codex", "gemini")  # run with every test run; the others with `pytest -m real`
 

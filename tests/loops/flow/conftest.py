@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kit.flow import Flow
-from kit.workspace import Ran, Workspace
+from tests.kit.flow import Flow
+from tests.kit.workspace import Ran, Workspace
 
 Done = tuple[Flow, Ran]
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kit.flow import Flow
 from rooda.loops.flow.model import next_run_id, numbered, slug
+from tests.kit.flow import Flow
 
 Ran = Callable[[str], Any]
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kit.flow import FL1, Flow, front_matter, limited
 from rooda.loops.flow import boundaries
 from rooda.loops.flow.boundaries import Boundary
 from rooda.loops.flow.model import NodeState, Reading
+from tests.kit.flow import FL1, Flow, front_matter, limited
 
 Ran = Callable[[str], Any]
 ALL = ["S1", "S2", "S3", "S4", "S5"]

@@ -5,9 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kit.flow import Flow, front_matter
-from kit.workspace import Workspace
 from rooda.loops.flow import kind
+from tests.kit.flow import Flow, front_matter
+from tests.kit.workspace import Workspace
 
 
 def test_the_demo_repairs_its_project(bare: Workspace) -> None:
@@ -41,7 +41,7 @@ def test_elsewhere_the_demo_agent_does_nothing(bare: Workspace) -> None:
 
 def test_the_status_row_of_a_flow(flow: Flow) -> None:
     """The functions behind `rooda status`, `resume` and `stop` for every kind of loop."""
-    from kit.flow_kills import kill_at
+    from tests.kit.flow_kills import kill_at
 
     assert kind.locks(flow.ws.path) == {} and kind.resumable(flow.ws.path) == []
     assert kind.facts(flow.ws.path, None) == [] and kind.resumable("/") == []
@@ -59,8 +59,8 @@ def test_a_running_flow_can_be_stopped_by_its_lock(flow: Flow) -> None:
     import os
     import signal
 
-    from kit.flow_kills import held
-    from kit.workspace import until
+    from tests.kit.flow_kills import held
+    from tests.kit.workspace import until
 
     flow.scenario("S1")
     held(flow, "actuator-main.1")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kit.flow import AGENTS, Flow, front_matter
+from tests.kit.flow import AGENTS, Flow, front_matter
 
 Ran = Callable[[str], Any]
 
@@ -117,7 +117,7 @@ def test_F_058_F_070_later_entries_start_over(flow: Flow) -> None:
     flow.controller("delivery", False, False, True)
     flow.controller("impl", False, True, False, True)
     flow.sensor("full", "fail", "fail", "pass")
-    from kit.flow import FL2, limited
+    from tests.kit.flow import FL2, limited
 
     flow.put(limited(FL2, 5, 4))
     flow.commit("limits")

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from kit.flow import Flow
-from kit.processes import Running, alive
-from kit.workspace import Workspace, until
 from rooda.demo.goal import SPEC
+from tests.kit.flow import Flow
+from tests.kit.processes import Running, alive
+from tests.kit.workspace import Workspace, until
 
 PASSES = "---\nsensor: unit\nstatus: pass\n---\n"
 
@@ -599,7 +599,7 @@ def test_sensors_may_change_ignored_files(flow: Flow) -> None:
 
 def test_locks_of_a_killed_git_are_removed(flow: Flow) -> None:
     """A run was killed while git held its locks: `resume` removes them, says so, and continues."""
-    from kit.flow_kills import kill_at
+    from tests.kit.flow_kills import kill_at
 
     flow.scenario("S1")
     kill_at(flow, "controller-main.1", whole=True)
@@ -706,7 +706,7 @@ def test_another_loop_as_the_actuator(flow: Flow) -> None:
     """`strategy: loop` runs a procedure with the plan as its context; its work is in the iteration's commit."""
     import yaml
 
-    from kit.flow import AGENTS
+    from tests.kit.flow import AGENTS
 
     flow.scenario("S1")
     data = yaml.safe_load(flow.ws.read(".ai-loop/flow.yaml"))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.flow import Flow
+from tests.kit.flow import Flow
 
 MOVES = {
     "branch -f": ("git branch -f main $(git commit-tree -m x HEAD^{tree})", "main (to "),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kit.flow import AGENTS, FL1, FL2, Flow, Level, front_matter, limited
+from tests.kit.flow import AGENTS, FL1, FL2, Flow, Level, front_matter, limited
 
 Ran = Callable[[str], Any]
 
@@ -190,7 +190,7 @@ def test_F_103_a_shell_is_denied_by_the_agents_own_option(flow: Flow) -> None:
     flow.scenario("S1")
     import json
 
-    from kit.flow import AGENT
+    from tests.kit.flow import AGENT
 
     flow.ws.config(f'[agents.mine]\ncommand = {json.dumps(AGENT)}\ndeny = "--deny {{tools}}"\n[flow]\nagent = "mine"\n')
     flow.agent("sensor-unit", "FAKE: sensor unit -> {output-path}\n", "disallowedTools: Edit, NotebookEdit\n")
@@ -205,7 +205,7 @@ def test_F_103_a_fallback_has_no_shell_either(flow: Flow) -> None:
     flow.scenario("S1")
     import json
 
-    from kit.flow import AGENT
+    from tests.kit.flow import AGENT
 
     limit = {"type": "result", "is_error": True, "api_error": "usage_limit_reached", "result": "limit"}
     script = flow.ws.write("limited.sh", f"cat <<'END'\n{json.dumps(limit)}\nEND\n")

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from kit.flow import Flow
-from kit.flow_kills import outcome
-from kit.workspace import Workspace, until
+from tests.kit.flow import Flow
+from tests.kit.flow_kills import outcome
+from tests.kit.workspace import Workspace, until
 
 GIT = """#!/bin/sh
 # Counts git's calls in the loop; at the one in $FAKE/git-kill it kills the loop: before git works, after, or meanwhile

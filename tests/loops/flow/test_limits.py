@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.flow import Flow
-from kit.workspace import FAKE_AI
+from tests.kit.flow import Flow
+from tests.kit.workspace import FAKE_AI
 
 PAID = """#!/bin/sh
 {fake} --model "$1" >/dev/null

@@ -8,8 +8,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kit.flow import Flow, Level
-from kit.workspace import Workspace
 from rooda.errors import Interrupted
 from rooda.loops.flow.boundaries import STEP_OF, Boundary, NodeRecord, position
 from rooda.loops.flow.loop import run_node
@@ -17,6 +15,8 @@ from rooda.loops.flow.model import Action, Decision, Node, NodeEntry, NodeFailed
 from rooda.loops.flow.world import FlowWorld
 from rooda.loops.kernel import Run, Saved, Scope
 from rooda.run.event_records import Event
+from tests.kit.flow import Flow, Level
+from tests.kit.workspace import Workspace
 
 
 class Script(NamedTuple):

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kit.flow import FL2, Flow, front_matter, limited
-from kit.workspace import Workspace
+from tests.kit.flow import FL2, Flow, front_matter, limited
+from tests.kit.workspace import Workspace
 
 Ran = Callable[[str], Any]
 
@@ -162,7 +162,7 @@ def test_F_202_status_shows_everything_and_changes_nothing(ran: Ran) -> None:
 
 def test_F_202_the_last_twenty_commits(flow: Flow) -> None:
     """Only the newest commits of a long run are shown."""
-    from kit.flow import FL1
+    from tests.kit.flow import FL1
 
     flow.scenario("S3")
     flow.put(limited(FL1, 21))
@@ -207,7 +207,7 @@ def test_F_203_check_prints_all_errors(flow: Flow) -> None:
 
 def test_a_limit_of_one_is_warned_of(flow: Flow) -> None:
     """`check` warns of a limit of 1, an id at two depths, and an unknown key."""
-    from kit.flow import Level
+    from tests.kit.flow import Level
 
     flow.put((Level("a", ("x",), 1), Level("b", (), 2), Level("a", (), 2)))
     text = flow.ws.read(".ai-loop/flow.yaml") + "extra: 1\n"
@@ -243,7 +243,7 @@ def test_events_as_json(flow: Flow) -> None:
 
 def test_a_live_tree_on_a_terminal(flow: Flow) -> None:
     """The live tree shows nodes, sensors and the active node during a call, and is erased afterwards."""
-    from kit.workspace import until
+    from tests.kit.workspace import until
 
     flow.scenario("S2")
     flow.also("actuator-impl.1", f"!wait {flow.ws.fake}/gate")

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from kit.flow import Flow, front_matter
-from kit.flow_kills import held, kill_at, outcome
-from kit.workspace import Workspace, until
+from tests.kit.flow import Flow, front_matter
+from tests.kit.flow_kills import held, kill_at, outcome
+from tests.kit.workspace import Workspace, until
 
 S2_CALLS = (
     *("sensor-full.1", "controller-delivery.1", "controller-impl.1", "actuator-impl.1"),

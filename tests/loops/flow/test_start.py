@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kit.flow import AGENTS, FL2, Flow, topology
-from kit.flow_kills import held
+from tests.kit.flow import AGENTS, FL2, Flow, topology
+from tests.kit.flow_kills import held
 
 FLOW_FILE = ".ai-loop/flow.yaml"
 
@@ -251,7 +251,7 @@ def killed_in(flow: Flow, key: str) -> None:
     text = flow.scripts[f"{key}.1"]
     held(flow, f"{key}.1")
     running = flow.ws.start("flow", "run", "do it")
-    from kit.workspace import until
+    from tests.kit.workspace import until
 
     until(lambda: Path(flow.ws.fake, "reached").exists(), 30)
     running.signal(signal.SIGKILL)

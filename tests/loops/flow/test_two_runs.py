@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kit.flow import Flow
-from kit.flow_kills import kill_at
+from tests.kit.flow import Flow
+from tests.kit.flow_kills import kill_at
 
 
 def facts(flow: Flow, run: str) -> Any:

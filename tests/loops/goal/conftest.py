@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.goal import Goals
+from tests.kit.goal import Goals
 
 
 @pytest.fixture

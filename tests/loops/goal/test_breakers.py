@@ -5,9 +5,9 @@ import os
 
 import pytest
 
-from kit.goal import SPEC, A, B, Goals, blocks, claim, plan
-from kit.workspace import FAKE_AI
 from rooda.loops.goal.watched_files import Watch
+from tests.kit.goal import SPEC, A, B, Goals, blocks, claim, plan
+from tests.kit.workspace import FAKE_AI
 
 PAUSE = "sleep 0.6"  # until rooda has looked, on a busy machine too
 

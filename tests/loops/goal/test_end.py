@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from kit.goal import A, B, Goals, plan
-from kit.workspace import FAKE_AI
 from rooda.base.text import width
+from tests.kit.goal import A, B, Goals, plan
+from tests.kit.workspace import FAKE_AI
 
 COMPLETE = ["<loop-complete>", "All success criteria satisfied:", f"- {A}: ✓", f"- {B}: ✓", "</loop-complete>"]
 

@@ -5,12 +5,12 @@ import os
 
 import pytest
 
-from kit.goal import SPEC, A, B, Goals, claim, plan
-from kit.workspace import FAKE_AI
 from rooda.loops.goal import plan as goal_plan
 from rooda.loops.goal import shape as goal_shape
 from rooda.loops.goal.criteria import Criterion
 from rooda.loops.goal.plan import MustNot, Plan
+from tests.kit.goal import SPEC, A, B, Goals, claim, plan
+from tests.kit.workspace import FAKE_AI
 
 
 def test_CU_21_CA_52_delegation_is_not_scored(g: Goals) -> None:

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from kit.goal import SPEC, Goals, blocks
-from kit.processes import Terminal, until
+from tests.kit.goal import SPEC, Goals, blocks
+from tests.kit.processes import Terminal, until
 
 KEEP = "Writing state to .loop/state.json. Delete after session? [Y/n]"
 
@@ -278,7 +278,7 @@ def test_intent_is_asked_on_a_terminal(g: Goals) -> None:
 def g_plan(total: int) -> str:
     import json
 
-    from kit.goal import plan
+    from tests.kit.goal import plan
 
     return json.dumps(plan(total))
 

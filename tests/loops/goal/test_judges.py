@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from kit.goal import Goals
-from kit.workspace import FAKE_AI
+from tests.kit.goal import Goals
+from tests.kit.workspace import FAKE_AI
 
 ANSWER = {"met": True, "quote": "the new line", "violated": []}
 LONG = "for i in $(seq 2000); do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; done"

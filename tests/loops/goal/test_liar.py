@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from kit.goal import SPEC, A, B, Goals, blocks, claim, plan
-from kit.needed import needs
-from kit.workspace import FAKE_AI
+from tests.kit.goal import SPEC, A, B, Goals, blocks, claim, plan
+from tests.kit.needed import needs
+from tests.kit.workspace import FAKE_AI
 
 STATE = {
     "spec": SPEC, "criteria": [A, B], "criteriaStatus": {A: True, B: True}, "exit_signal": True, "steps": ["step1"],

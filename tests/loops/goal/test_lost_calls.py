@@ -2,10 +2,10 @@
 
 import pytest
 
-from kit.goal_world import START
 from rooda.agents.records import Agent, Reply
 from rooda.loops.goal.effects import result_of
 from rooda.loops.goal.rules import add_cost, limit_reached
+from tests.kit.goal_world import START
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kit.goal import SPEC, A, B, Goals, blocks, claim, plan
-from kit.processes import Terminal, until
-from kit.workspace import FAKE_AI
+from tests.kit.goal import SPEC, A, B, Goals, blocks, claim, plan
+from tests.kit.processes import Terminal, until
+from tests.kit.workspace import FAKE_AI
 
 REVIEWED = {"name": "reads well", "verification": "code review"}
 

@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from kit.goal import SPEC, A, B, Goals, blocks, claim, plan
-from kit.processes import until
+from tests.kit.goal import SPEC, A, B, Goals, blocks, claim, plan
+from tests.kit.processes import until
 
 
 def test_C_070_a_deleted_journal_begins_again_from_the_state(g: Goals) -> None:

@@ -11,11 +11,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from kit.goal import Goals, blocks, claim, plan
-from kit.goal_reference import Case, Outcome, Turn, cases, model
-from kit.goal_world import Script
-from kit.processes import until
-from kit.workspace import FAKE_AI
 from rooda.loops.goal.criteria import Criterion, Mark
 from rooda.loops.goal.loop import goal
 from rooda.loops.goal.plan import MustNot, Step
@@ -24,6 +19,11 @@ from rooda.loops.goal.scoring import Scores
 from rooda.loops.goal.state import Brief, GoalState, public
 from rooda.loops.goal.world import CallResult, Finding, Violations
 from rooda.loops.kernel import Turns
+from tests.kit.goal import Goals, blocks, claim, plan
+from tests.kit.goal_reference import Case, Outcome, Turn, cases, model
+from tests.kit.goal_world import Script
+from tests.kit.processes import until
+from tests.kit.workspace import FAKE_AI
 
 
 class Memory(Script):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.goal import SPEC, Goals
+from tests.kit.goal import SPEC, Goals
 
 ROOT = Path(__file__).parents[3]
 FAILING = "echo 'Error: no key' >&2; exit 7"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kit.goal import SPEC, A, B, Goals, blocks, claim, plan
 from rooda.loops.goal import scoring
+from tests.kit.goal import SPEC, A, B, Goals, blocks, claim, plan
 
 ATTACK = "".join(f"### Vulnerability: V{n}\nAmended: it must not be {n}\nNew criterion: x\n\n" for n in (1, 2, 3))
 ORDER = ("Outcome:", "Total:", "Reversibility:", "Criteria:", "Steps:", "Writing state to", "[LOOP] Starting")

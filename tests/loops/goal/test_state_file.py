@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kit.goal import A, B, Goals, blocks, claim
+from tests.kit.goal import A, B, Goals, blocks, claim
 
 KEYS = ["spec", "criteria", "criteriaStatus", "exit_signal", "steps", "completedSteps", "remainingSteps", "iteration",
         "status", "circuitBreaker"]  # fmt: skip

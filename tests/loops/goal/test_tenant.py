@@ -2,9 +2,9 @@
 
 import signal
 
-from kit.goal import SPEC, Goals
-from kit.processes import until
 from rooda.loops.goal import kind
+from tests.kit.goal import SPEC, Goals
+from tests.kit.processes import until
 
 
 def test_the_status_row_of_a_goal(g: Goals) -> None:

@@ -1,10 +1,10 @@
 """The goal loop on a scripted world: its exact trace of effects."""
 
-from kit.goal_world import BRIEF, START, Script, says
 from rooda.loops.goal.loop import goal
 from rooda.loops.goal.world import CallResult
 from rooda.loops.kernel import Turns
 from rooda.run.records import Ending
+from tests.kit.goal_world import BRIEF, START, Script, says
 
 
 def test_the_exact_trace_of_effects() -> None:

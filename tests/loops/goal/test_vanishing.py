@@ -4,8 +4,8 @@ import os
 import signal
 import sys
 
-from kit.goal import SPEC, Goals
-from kit.processes import Running, until
+from tests.kit.goal import SPEC, Goals
+from tests.kit.processes import Running, until
 
 MANY = 1000  # files in a folder: looking at all of them takes longer than moving it away
 MOVING = """\

@@ -5,10 +5,10 @@ import tomllib
 
 import pytest
 
-from kit.shipped_prompts import fragments, procedures, prompt, user_page, uses
 from rooda.base.dirs import shipped
 from rooda.loops.procedure.model import PHASES
 from rooda.run.placeholders import PLACEHOLDER
+from tests.kit.shipped_prompts import fragments, procedures, prompt, user_page, uses
 
 NAMES = [
     "bootstrap",

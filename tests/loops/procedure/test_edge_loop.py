@@ -1,6 +1,6 @@
 """The edge-case table of the specification: limits, failures, budget, dry-run and gates."""
 
-from kit.workspace import Workspace, masked
+from tests.kit.workspace import Workspace, masked
 
 MANY = ["46.0s", "52.0s", "58.0s", "60.0s", "54.0s"]  # five durations that sum to 4m30s
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.workspace import Ran, Workspace, masked
+from tests.kit.workspace import Ran, Workspace, masked
 
 # Root may write anywhere; without these two capabilities (CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH) it is held to the mode
 # bits like anyone else. Without root there is nothing to give up.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.workspace import SAMPLE, Workspace, alive, masked, until
+from tests.kit.workspace import SAMPLE, Workspace, alive, masked, until
 
 
 def test_O_069_a_signal_ends_the_agent_and_what_it_started(ws: Workspace) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.workspace import SAMPLE, Workspace, masked
+from tests.kit.workspace import SAMPLE, Workspace, masked
 
 BROKEN = {
     "half": b"{broken",

@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from kit.stalled import Stalled
-from kit.workspace import FAKE_AI, Workspace, alive, masked, until
+from tests.kit.stalled import Stalled
+from tests.kit.workspace import FAKE_AI, Workspace, alive, masked, until
 
 
 def warnings(lines: list[str]) -> list[str]:

@@ -5,9 +5,9 @@ from collections import defaultdict
 
 import pytest
 
-from kit.shipped_prompts import fragments
 from rooda.run import gates_md
 from rooda.run.records import Gate
+from tests.kit.shipped_prompts import fragments
 
 PATHS = sorted(fragments())
 NAMES = "AGENTS README CONTEXT TODO PLAN TASK CONTRIBUTING CLAUDE GEMINI SUCCESS FAILURE HEAD"

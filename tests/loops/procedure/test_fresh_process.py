@@ -1,6 +1,6 @@
 """Every iteration is a fresh process, one at a time, under one loop that lives on."""
 
-from kit.workspace import Workspace, alive
+from tests.kit.workspace import Workspace, alive
 
 LOOKS_FOR_OTHERS = """
 for meta in "$FAKE"/calls/*.meta; do

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from kit.workspace import Workspace, alive, masked, until
+from tests.kit.workspace import Workspace, alive, masked, until
 
 
 def warnings(lines: list[str]) -> list[str]:

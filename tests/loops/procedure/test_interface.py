@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from kit.workspace import FAKE_AI, Workspace, masked, until
 from rooda.agents.records import Reply
 from rooda.errors import FAILED, OK
 from rooda.loops.procedure import loop
 from rooda.loops.procedure.state import OodaState
 from rooda.run.records import Gates
+from tests.kit.workspace import FAKE_AI, Workspace, masked, until
 
 PROJECT = Path(__file__).resolve().parents[3]
 STATE = OodaState(0, 2, 0, 3, "2026-02-06T10:00:00Z", None, "running", "build", ())

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from kit.workspace import Workspace, masked
+from tests.kit.workspace import Workspace, masked
 
 
 def test_O_009_O_052_the_loop_repeats_up_to_its_limit(bare: Workspace) -> None:

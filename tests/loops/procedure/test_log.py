@@ -2,7 +2,7 @@
 
 import re
 
-from kit.workspace import Workspace
+from tests.kit.workspace import Workspace
 
 
 def test_O_024_one_record_per_iteration(bare: Workspace) -> None:

@@ -5,8 +5,8 @@ import os
 import re
 from datetime import datetime
 
-from kit.stalled import Stalled
-from kit.workspace import Workspace, until
+from tests.kit.stalled import Stalled
+from tests.kit.workspace import Workspace, until
 
 
 def test_O_008_the_phases_of_an_iteration(ws: Workspace) -> None:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kit.workspace import Workspace, masked
+from tests.kit.workspace import Workspace, masked
 
 SUCCESS, FAILURE = "<promise>SUCCESS</promise>", "<promise>FAILURE</promise>"
 SAID = {"none": "", "SUCCESS": SUCCESS, "FAILURE": FAILURE, "both": f"{SUCCESS}\n{FAILURE}"}

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kit.workspace import Workspace
+from tests.kit.workspace import Workspace
 
 PIECES = {
     "observe": "look ünïcode ✓\n\n  twice\n",

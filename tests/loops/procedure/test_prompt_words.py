@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kit.workspace import Workspace
+from tests.kit.workspace import Workspace
 
 HEAD = "# OODA Loop Iteration\n\n"
 PHASES = "## OBSERVE\nOBS\n\n## ORIENT\nORI\n\n## DECIDE\nDEC\n\n## ACT\nACT\n"

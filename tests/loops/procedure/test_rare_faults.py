@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from kit.stalled import Stalled
-from kit.workspace import SAMPLE, Workspace, masked, until
+from tests.kit.stalled import Stalled
+from tests.kit.workspace import SAMPLE, Workspace, masked, until
 
 
 def test_a_rooda_folder_that_cannot_be(ws: Workspace) -> None:

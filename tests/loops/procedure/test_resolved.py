@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from kit.shipped_prompts import procedures, prompt, user_page
 from rooda.agents import outcome
 from rooda.base import files
 from rooda.loops.configuration import load
@@ -13,6 +12,7 @@ from rooda.loops.procedure import settings as procedure_settings
 from rooda.loops.procedure.model import PHASES, Fragment, Procedure
 from rooda.loops.procedure.prompts import assemble
 from rooda.run.placeholders import substitute
+from tests.kit.shipped_prompts import procedures, prompt, user_page
 
 
 def resolved(workspace: Path, name: str) -> Procedure:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kit.workspace import SAMPLE, Workspace, masked, until
+from tests.kit.workspace import SAMPLE, Workspace, masked, until
 
 
 def first_lines(lines: list[str]) -> list[str]:

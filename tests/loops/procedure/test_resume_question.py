@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from kit.workspace import SAMPLE, Workspace, masked, until
+from tests.kit.workspace import SAMPLE, Workspace, masked, until
 
 FOUND = "Found an interrupted run of 'build': iteration 3 of 10 completed (2m16s)."
 ASKED = "Resume? [Y/n]"
@@ -159,7 +159,7 @@ def test_O_075_an_unlimited_run_is_offered_too(ws: Workspace) -> None:
 def test_the_question_with_output_piped(found: Workspace) -> None:
     """`rooda build | tee log` at a terminal: the question is on the screen, not in the pipe."""
     script = 'import os, sys; os.dup2(os.open("log", os.O_CREAT | os.O_WRONLY), 1); os.execv(sys.argv[1], sys.argv[1:])'
-    from kit.workspace import Terminal
+    from tests.kit.workspace import Terminal
 
     argv = [found.command()[0], "-c", script, *found.command("build", "-n", "4")]
     terminal = Terminal(argv, found.env | {"TERM": "xterm"}, found.path, 24, 80)

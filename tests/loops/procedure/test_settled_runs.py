@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.workspace import SAMPLE, Workspace, alive, masked, until
+from tests.kit.workspace import SAMPLE, Workspace, alive, masked, until
 
 
 def test_OA_20_resume_forgives_an_aborted_run(ws: Workspace) -> None:

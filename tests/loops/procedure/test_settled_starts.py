@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.workspace import FAKE_AI, SAMPLE, Workspace, masked, until
+from tests.kit.workspace import FAKE_AI, SAMPLE, Workspace, masked, until
 
 GATES = '# P\n\n## Quality Gates\n\n- first: `echo one >>"$FAKE/ran"`\n* **second**: `echo two >>"$FAKE/ran"; exit 3`\n'
 

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from kit.stalled import Stalled
-from kit.workspace import Workspace, alive, masked, until
+from tests.kit.stalled import Stalled
+from tests.kit.workspace import Workspace, alive, masked, until
 
 ENDINGS = [("INT", 130), ("TERM", 143), ("HUP", 143)]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kit.workspace import SAMPLE, Workspace, masked
 from rooda.base.text import format_seconds, format_tenths, parse_seconds
+from tests.kit.workspace import SAMPLE, Workspace, masked
 
 TYPES = {
     "iteration": int,

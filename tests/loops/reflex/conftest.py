@@ -2,8 +2,8 @@
 
 import pytest
 
-from kit.reflex import Kit
-from kit.workspace import Workspace
+from tests.kit.reflex import Kit
+from tests.kit.workspace import Workspace
 
 
 @pytest.fixture

@@ -6,7 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from kit.reflex import ALIAS, ENDPOINTS, NAMING, RS1, Kit, checks, checks_of, command, content, issue, issues, words
+from tests.kit.reflex import (
+    ALIAS,
+    ENDPOINTS,
+    NAMING,
+    RS1,
+    Kit,
+    checks,
+    checks_of,
+    command,
+    content,
+    issue,
+    issues,
+    words,
+)
 
 PATH = f".ai-factory/evolution/{ALIAS}/artifact.md"
 KEY = "Postgres-dev-1"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kit.reflex import ALIAS, Kit, traced
-from kit.reflex_scenarios import T, by_iteration
-from kit.workspace import Workspace, until
+from tests.kit.reflex import ALIAS, Kit, traced
+from tests.kit.reflex_scenarios import T, by_iteration
+from tests.kit.workspace import Workspace, until
 
 HOOKS = str(Path(__file__).parent / "hooks")
 

@@ -4,9 +4,9 @@ import json
 import re
 from pathlib import Path
 
-from kit.reflex import Kit
 from rooda.loops.reflex.rules import drafted
 from rooda.loops.reflex.scoring import STATUS_OF
+from tests.kit.reflex import Kit
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "reflex.md").read_text()

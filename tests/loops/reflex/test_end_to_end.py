@@ -2,8 +2,8 @@
 
 import pytest
 
-from kit.reflex import Kit, traced
-from kit.reflex_scenarios import T, play
+from tests.kit.reflex import Kit, traced
+from tests.kit.reflex_scenarios import T, play
 
 
 @pytest.mark.parametrize("name", T)

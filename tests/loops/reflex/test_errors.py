@@ -6,12 +6,12 @@ import signal
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from kit.reflex import ALIAS, ENDPOINTS, FAKE, NAMING, PLAN, RS1, Kit, checks, checks_of, issue, judged, words
-from kit.reflex_memory import Memory
-from kit.reflex_reference import Reference, Script
-from kit.reflex_scenarios import T, by_iteration, play, script
-from kit.reflex_strategies import scripts
-from kit.workspace import until
+from tests.kit.reflex import ALIAS, ENDPOINTS, FAKE, NAMING, PLAN, RS1, Kit, checks, checks_of, issue, judged, words
+from tests.kit.reflex_memory import Memory
+from tests.kit.reflex_reference import Reference, Script
+from tests.kit.reflex_scenarios import T, by_iteration, play, script
+from tests.kit.reflex_strategies import scripts
+from tests.kit.workspace import until
 
 
 def test_R_230_R_102_a_retry_works(kit: Kit) -> None:
@@ -352,7 +352,7 @@ def test_R_257_R_192_the_real_command_is_the_reference(
     tmp_path_factory: pytest.TempPathFactory, a_script: Script
 ) -> None:
     """Random loops on the real command: trace, calls, run.json and exit code are the reference's."""
-    from kit.workspace import Workspace
+    from tests.kit.workspace import Workspace
 
     ws = Workspace(str(tmp_path_factory.mktemp("loop")))
     kit = Kit(ws)

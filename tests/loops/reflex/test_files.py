@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from kit.reflex import (
+from tests.kit.reflex import (
     ALIAS,
     ENDPOINTS,
     PLAN,
@@ -23,8 +23,8 @@ from kit.reflex import (
     traced,
     words,
 )
-from kit.reflex_scenarios import T, by_iteration, play, script
-from kit.workspace import until
+from tests.kit.reflex_scenarios import T, by_iteration, play, script
+from tests.kit.workspace import until
 
 THREE = [f"{ALIAS}/{each}" for each in ("artifact.md", "history.jsonl", "run.json")]
 EVENTS = {

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kit.inside import changed, places
-from kit.reflex_memory import Memory
-from kit.reflex_reference import Rule, Script
 from rooda.loops.reflex import files, status
 from rooda.loops.reflex.files import Place
 from rooda.loops.reflex.inspect import event_line, versions
 from rooda.loops.reflex.state import State, encoded
 from rooda.loops.reflex.status import row, row_line
 from rooda.loops.reflex.store import open_store, tidy_all
+from tests.kit.inside import changed, places
+from tests.kit.reflex_memory import Memory
+from tests.kit.reflex_reference import Rule, Script
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.floats() | st.text(max_size=5),

@@ -4,13 +4,13 @@ from decimal import Decimal
 
 import pytest
 
-from kit.reflex_memory import Memory
-from kit.reflex_reference import Rule, Script
 from rooda.errors import Interrupted
 from rooda.loops.kernel import Run
 from rooda.loops.reflex import loop
 from rooda.loops.reflex.state import decoded, encoded
 from rooda.loops.reflex.world import LoopOptions
+from tests.kit.reflex_memory import Memory
+from tests.kit.reflex_reference import Rule, Script
 
 RULES = (Rule("a.x.one", "fail", Decimal(2), "A"), Rule("b.x.two", "warn", Decimal(1), "B"))
 LIMITS = {"A": Decimal("0.8"), "B": Decimal("0.9")}
@@ -73,7 +73,7 @@ def test_a_signal_between_two_steps_ends_it() -> None:
     """Before a phase begins the loop looks for signals; what is done is saved."""
     memory = Memory(script({"a.x.one"}))
     memory.signalled = lambda: 15 if "end PLAN" in memory.trace else 0  # type: ignore[method-assign]
-    from kit.reflex_memory import fresh
+    from tests.kit.reflex_memory import fresh
 
     with pytest.raises(Interrupted):
         loop.reflex(Run(memory), fresh(memory.script), LoopOptions("artifact.md"), memory)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kit.reflex import ALIAS, Kit, words
-from kit.reflex_scenarios import by_iteration, play, script
-from kit.workspace import until
 from rooda.loops.reflex.cli import end
 from rooda.loops.reflex.files import Place
+from tests.kit.reflex import ALIAS, Kit, words
+from tests.kit.reflex_scenarios import by_iteration, play, script
+from tests.kit.workspace import until
 
 MODES = ("new", "resume", "status", "stop", "list", "history", "clean")
 

@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from kit.reflex import ALIAS, AUTH, DESCR, ENDPOINTS, NAMING, PLAN, Kit, issue, issues, words
-from kit.reflex_scenarios import play, script
-from kit.workspace import until
+from tests.kit.reflex import ALIAS, AUTH, DESCR, ENDPOINTS, NAMING, PLAN, Kit, issue, issues, words
+from tests.kit.reflex_scenarios import play, script
+from tests.kit.workspace import until
 
 HEAD = re.compile(r"── Iteration \d+/\d+ \| Phase [AB] \| Score: \d\.\d\d \| (PASS|FAIL) ──")
 CONTEXT = "Context: all state is on disk. Recommended: clear the context, then rooda reflex resume."
@@ -220,7 +220,7 @@ def test_the_user_is_asked_about_commands(kit: Kit, said: str, runs: bool) -> No
     """On a terminal without a setting: the commands are shown, and only a yes runs them; asked once for each."""
     import json
 
-    from kit.reflex import checks, command, content, judged
+    from tests.kit.reflex import checks, command, content, judged
 
     kit.ws.config(kit.ws.read("rooda.toml").replace('exec_checks = "run"', ""))
     same = command(ENDPOINTS, f"touch RAN; test -s {PATH}")

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from kit.clocks import HOUR, Clock, sleep_through
-from kit.needed import LINUX, needs
-from kit.reflex import ALIAS, FAKE, Kit, words
-from kit.reflex_scenarios import script
-from kit.workspace import until
+from tests.kit.clocks import HOUR, Clock, sleep_through
+from tests.kit.needed import LINUX, needs
+from tests.kit.reflex import ALIAS, FAKE, Kit, words
+from tests.kit.reflex_scenarios import script
+from tests.kit.workspace import until
 
 # Answers as an agent that tells what it cost: one cent a call.
 PRICED = f"""#!{sys.executable}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kit.reflex import (
+from tests.kit.reflex import (
     ALIAS,
     AUTH,
     DESCR,
@@ -30,8 +30,8 @@ from kit.reflex import (
     traced,
     words,
 )
-from kit.reflex_scenarios import by_iteration, play, script
-from kit.workspace import until
+from tests.kit.reflex_scenarios import by_iteration, play, script
+from tests.kit.workspace import until
 
 PATH = f".ai-factory/evolution/{ALIAS}/artifact.md"
 
@@ -135,7 +135,7 @@ def _evaluation(kit: Kit, nth: int = 1) -> dict[str, Any]:
 @pytest.mark.parametrize("name", ["T1", "T2", "T3", "T4", "T5", "T6"])
 def test_R_116_sequential(kit: Kit, name: str) -> None:
     """One after the other: the same trace, and no two calls at the same time."""
-    from kit.reflex_scenarios import T
+    from tests.kit.reflex_scenarios import T
 
     ran = play(kit, name, "--sequential")
     assert ran.code == T[name].code and traced(kit.ev) == T[name].trace

@@ -5,11 +5,11 @@ import json
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from kit.reflex_memory import Memory
-from kit.reflex_reference import Reference, Result, Script
-from kit.reflex_strategies import scripts
 from rooda.loops.reflex import history
 from rooda.loops.reflex.state import decoded, encoded
+from tests.kit.reflex_memory import Memory
+from tests.kit.reflex_reference import Reference, Result, Script
+from tests.kit.reflex_strategies import scripts
 
 MANY = settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
 

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from kit.reflex import AUTH, DESCR, ENDPOINTS, NAMING, RS1, Kit, checks, checks_of, content, rule, traced, words
-from kit.reflex_scenarios import T, play, script
 from rooda.loops.reflex.rules import active
 from rooda.loops.reflex.scoring import (
     REFINE,
@@ -21,6 +19,8 @@ from rooda.loops.reflex.scoring import (
     hundredths,
     next_step,
 )
+from tests.kit.reflex import AUTH, DESCR, ENDPOINTS, NAMING, RS1, Kit, checks, checks_of, content, rule, traced, words
+from tests.kit.reflex_scenarios import T, play, script
 
 
 def judged(rules: list[dict[str, Any]], holding: set[str], threshold: float) -> dict[str, Any]:

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from kit.reflex import FAKE, PLAN, Kit
 from rooda.demo.reflex import answer
 from rooda.loops.reflex.contract import LENIENT, Breach, one_object
 from rooda.loops.reflex.rules import alias_of, changed, is_alias, sections
+from tests.kit.reflex import FAKE, PLAN, Kit
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kit.reflex import AUTH, ENDPOINTS, RS1, TASK, Kit, checks_of, rule
-from kit.reflex_scenarios import by_iteration, script
-from kit.workspace import Ran, until
+from tests.kit.reflex import AUTH, ENDPOINTS, RS1, TASK, Kit, checks_of, rule
+from tests.kit.reflex_scenarios import by_iteration, script
+from tests.kit.workspace import Ran, until
 
 SIX = ["id", "description", "severity", "weight", "phase", "check"]
 
