@@ -1,21 +1,40 @@
 """Parses the reset time of a usage limit from a CLI's message, and computes waits; reads no clock itself."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 _UNIT = r"(?:ms|milliseconds?|d(?:ays?)?|h(?:(?:ou)?rs?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)(?![a-z])"
 _PART = re.compile(rf"(\d+(?:\.\d+)?)\s*({_UNIT})", re.I)
 _SECONDS = {"d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0}  # by the first letter of the unit
-_AFTER = re.compile(
-    rf"(?:reset|try again|retry)(?:s|ing)?\s+(?:after|in)\s+(?:\d+(?:\.\d+)?\s*{_UNIT}(?:,?\s*(?:and\s+)?))+", re.I
-)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_CLOCK = re.compile(
-    r"(?:resets?|try again)\s+(?:at\s+)?"
-    r"(?:(?P<month>[A-Z][a-z]{2})[a-z]*\.?\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?,?\s+(?:(?P<year>\d{4})\s+)?(?:at\s+)?)?"
-    r"(?P<hour>\d{1,2})(?::(?P<minute>\d\d))?\s*(?P<half>[ap]m)(?:\s*\((?P<zone>[\w/+-]+)\))?",
+# A time counts only after a word that says what happens then; between the two there may be words that say nothing.
+_AHEAD = re.compile(
+    r"\b(?:resets?(?:_?(?:in|at))?|reset time|again|renew(?:s|al)?|refresh(?:es)?|restored?|resumes?|available"
+    r"|lifted|retry(?:ing)?"
+    r"|retry[-_ ]?(?:after|delay|in)|expires?|wait|come back|until|after|in)(?=[\W\d_])",
     re.I,
+)
+_FILLER = (
+    r"""(?:[\s,:=·"'~-]|at|on|after|in|by|for|until|another|about|around"""
+    r"|approximately|roughly|the|limit|will|be|is|date)*"
+)
+_SPAN = re.compile(rf"{_FILLER}((?:\d+(?:\.\d+)?\s*{_UNIT}(?:,?\s*(?:and\s+)?))+)", re.I)
+_MINUTE = re.compile(rf"{_FILLER}(?:less than |under )(?:a|one|1) minute", re.I)
+_HEADER = re.compile(
+    r"retry[-_ ]?(?:after|delay)[-_ ]?(ms|seconds|s)?[\"']?\s*[:=]\s*[\"']?(\d+(?:\.\d+)?)(?![\d.]*\s*[a-z-])", re.I
+)
+_IN_SECONDS = re.compile(r"(?:resets?|retry)_in_seconds[\"']?\s*[:=]\s*(\d+)", re.I)
+_TIME = r"(?P<hour>\d{1,2})(?::(?P<minute>\d\d)(?::\d\d)?)?\s*(?P<half>[ap]\.?m\b\.?)?"
+_ZONE = r"(?:\s*(?:\((?P<zone>[\w/+-]+)\)|(?P<utc>Z|UTC|GMT)\b))?"
+_NAMED_DAY = r"(?P<month>[A-Z][a-z]{2})[a-z]*\.?\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?(?:,?\s+(?P<year>\d{4}))?"
+_CLOCK = re.compile(rf"{_FILLER}{_TIME}{_ZONE}", re.I)
+_NAMED = re.compile(rf"{_FILLER}{_NAMED_DAY}(?:,?\s+(?:at\s+)?{_TIME})?{_ZONE}", re.I)
+_ISO = re.compile(
+    rf"{_FILLER}(?P<year>\d{{4}})-(?P<month>\d\d)-(?P<day>\d\d)(?:[T ]{_TIME})?(?:\.\d+)?{_ZONE}", re.I
+)
+_SLASHED = re.compile(
+    rf"{_FILLER}(?P<month>\d{{1,2}})/(?P<day>\d{{1,2}})/(?P<year>\d{{4}})(?:,?\s+{_TIME})?{_ZONE}", re.I
 )
 
 
@@ -44,12 +63,32 @@ def parse_reset(text: str, now: float, to_epoch: ToEpoch) -> float | None:
 def _reset_time(text: str, now: float, to_epoch: ToEpoch) -> float | None:
     if epoch := _EPOCH.search(text):
         return float(epoch[1])
-    if after := _AFTER.search(text):
-        span = _seconds(after[0])
-        return now + span if span else None
-    clock = _CLOCK.search(text)
-    moment = clock and _moment(clock)
-    return to_epoch(moment) if moment else None
+    if header := _HEADER.search(text):
+        return now + float(header[2]) * (0.001 if header[1] == "ms" else 1.0)
+    if seconds := _IN_SECONDS.search(text):
+        return now + float(seconds[1])
+    for word in _AHEAD.finditer(text):
+        rest = text[word.end() : word.end() + 120]
+        if (span := _seconds_ahead(rest)) is not None:
+            return now + span
+        found = (each.match(rest) for each in _dates_after(word[0].lower()))
+        moment = next((made for match in found if match and (made := _moment(match))), None)
+        if moment and (reset := to_epoch(moment)) is not None:
+            return reset
+    return None
+
+
+def _dates_after(word: str) -> tuple["re.Pattern[str]", ...]:
+    """Return the forms of a time to look for; `in 10 organizations` names none."""
+    return () if word == "in" else (_ISO, _SLASHED, _NAMED, _CLOCK)
+
+
+def _seconds_ahead(text: str) -> float | None:
+    """Return the duration at the beginning of the text; None if there is none."""
+    if _MINUTE.match(text):
+        return 60.0
+    found = _SPAN.match(text)
+    return _seconds(found[1]) or None if found else None
 
 
 def _seconds(text: str) -> float:
@@ -59,15 +98,34 @@ def _seconds(text: str) -> float:
 
 
 def _moment(found: "re.Match[str]") -> Moment | None:
-    hour, minute = int(found["hour"]), int(found["minute"] or 0)
-    if not (1 <= hour <= 12 and minute < 60):
+    """Return the time that a match names; a date without a time means the beginning of that day."""
+    groups = {"month": "", "day": "", "year": "", **found.groupdict()}
+    time = _time_of_day(groups, has_date=bool(groups["day"]))
+    month = _month(groups["month"])
+    if time is None or month is None:
         return None
-    hour = hour % 12 + (12 if found["half"].lower() == "pm" else 0)
-    month = found["month"]
-    if month and month.lower() not in _MONTHS:
+    zone = groups["zone"] or ("UTC" if groups["utc"] else "")
+    return Moment(int(groups["year"] or 0), month, int(groups["day"] or 0), *time, zone)
+
+
+def _time_of_day(groups: Mapping[str, str | None], has_date: bool) -> tuple[int, int] | None:
+    """Return hour and minute; None if they are none, as in `5 requests`."""
+    half = (groups["half"] or "").lower()
+    if groups["hour"] is None:
+        return (0, 0) if has_date else None
+    hour, minute = int(groups["hour"]), int(groups["minute"] or 0)
+    if not (half or groups["minute"]) or minute > 59 or hour > (12 if half else 23) or (half and not hour):
         return None
-    number = _MONTHS.index(month.lower()) + 1 if month else 0
-    return Moment(int(found["year"] or 0), number, int(found["day"] or 0), hour, minute, found["zone"] or "")
+    return (hour % 12 + (12 if half.startswith("p") else 0) if half else hour), minute
+
+
+def _month(word: str | None) -> int | None:
+    """Return the number of a month by name or number, 0 for none; None if there is no such month."""
+    if not word:
+        return 0
+    if word.isdecimal():
+        return int(word) if 1 <= int(word) <= 12 else None
+    return _MONTHS.index(word.lower()) + 1 if word.lower() in _MONTHS else None
 
 
 # Waiting before the next call.
@@ -77,9 +135,12 @@ TOLERANCE = 1.0  # seconds by which the clocks may drift apart
 MARGIN = 15.0  # seconds to wait after the reset time, since clocks differ
 
 
-def backoff(first: float, failures: int) -> float:
-    """Return the seconds to wait after a failure: `first`, doubled for each further failure in a row."""
-    return min(first * 2.0 ** min(max(failures - 1, 0), 30), max(LONGEST, first))
+def backoff(first: float, failures: int, asked: float = 0.0) -> float:
+    """Return the seconds to wait after a failure: `first`, doubled for each further failure in a row.
+
+    A longer wait that the service `asked` for wins.
+    """
+    return max(min(first * 2.0 ** min(max(failures - 1, 0), 30), max(LONGEST, first)), asked)
 
 
 def usable_at(until: float, noted: float, now: float, waited: float | None) -> float:

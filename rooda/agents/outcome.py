@@ -18,40 +18,12 @@ TEMPORARY = frozenset(  # errors of starting a process that may be temporary
     for name in ("EIO", "ENOSPC", "EDQUOT", "EMFILE", "ENFILE", "EAGAIN", "ENOMEM", "ETXTBSY", "EINTR", "ESTALE")
 ) - {0}
 
-_USAGE = re.compile(
-    r"usage limit|(?:5-hour|weekly|daily|session) (?:usage )?limit|(?:exhausted|exceeded) your daily quota"
-    r"|your quota will reset",
-    re.I,
-)
-_CONTEXT = re.compile(
-    r"prompt (?:is |as )?too long|context (?:window|length)|maximum context"
-    r"|input (?:token count|exceeds)|too many tokens",
-    re.I,
-)
-_BILLING = re.compile(
-    r"credit balance|credits? (?:is|are) depleted|quota exceeded\. check your plan|insufficient.?(?:quota|credit|fund)"
-    r"|billing",
-    re.I,
-)
-_LOGIN = re.compile(
-    r"not logged in|please run /login|invalid (?:x-)?api.key|missing environment variable|authentication"
-    r"|unauthori[sz]ed|set an auth method|api key (?:not|is|must)|no api key"
-    r"|must (?:specify|set) .{0,200}api_key|auth method|no auth type",
-    re.I,
-)
-_CONFIG = re.compile(
-    r"does not exist|provider not provided|model \S+ not found|not found for api version|selected model"
-    r"|unknown (?:option|argument|model|flag)"
-    r"|unexpected argument|unrecognized|invalid model|not supported|no such (?:option|file)|not trusted",
-    re.I,
-)
-_DENIED = re.compile(r"insufficient permission to proceed", re.I)
-_BUSY = re.compile(r"rate.?limit|too many requests|overloaded|high demand|at capacity|try again later|temporar", re.I)
-_NETWORK = re.compile(
-    r"connection|could not connect|network|timed? ?out|disconnected|terminated|econn|fetch failed|stream", re.I
-)
 _EXPLAINING = re.compile(
     r"error|no api key|set an auth|not found|limit|quota|denied|invalid|unknown|no auth|failed|^not |can't|cannot", re.I
+)
+_PROGRAM = re.compile(  # a line of a test or a compiler, not of the CLI itself
+    r"^\s*(?:FAILED|not ok|E\s|raise |throw |assert|Traceback|TODO|docs:)|AssertionError"
+    r"|\w\.(?:py|[jt]sx?|go|rs|c|cpp|h|java|rb|php|cs|md|json|toml|ya?ml|txt|sh)\b"
 )
 _STATUS = re.compile(r"(?:^\s*|\bstatus:?\s*|\berror:?\s*|\bcode\"?:\s*)\(?([45]\d\d)\b|\(([45]\d\d)\)", re.I)
 
@@ -98,6 +70,7 @@ class Outcome(NamedTuple):
     kind: str
     message: str = ""
     retryable: bool = False  # the same call may succeed a little later
+    once: bool = False  # but if it fails in the same way again, it will always fail
 
 
 def judge(facts: Facts, ended: str, exit_code: int, status_of_exit: int | None = None) -> Outcome:
@@ -106,7 +79,7 @@ def judge(facts: Facts, ended: str, exit_code: int, status_of_exit: int | None =
         return _timed_out(facts)
     if ended == "interrupted":
         return Outcome(KILLED)
-    if facts.limited or _USAGE.search(facts.message):
+    if facts.limited:
         return Outcome(USAGE_LIMIT, facts.message)
     if facts.error or facts.message:
         return _error(facts.message, facts.error, facts.status or _status(facts.message) or status_of_exit)
@@ -148,40 +121,50 @@ def verdict(said: list[tuple[str, bytes]], prompt: bytes) -> str:
 
 def _timed_out(facts: Facts) -> Outcome:
     """Judge a call that rooda ended on a timeout; the CLI's last unresolved error, if any, is the cause."""
-    if facts.limited or _USAGE.search(facts.message):
+    if facts.limited:
         return Outcome(USAGE_LIMIT, facts.message)
     if not facts.message or facts.error.startswith("aborted"):  # the CLI's reaction to our signal
         return Outcome(TIMEOUT)
     found = _error(facts.message, facts.error, facts.status or _status(facts.message))
-    return found if found.kind in (AUTH, CONTEXT, RATE_LIMIT) else Outcome(TIMEOUT, facts.message, found.retryable)
+    known = found.kind in (AUTH, CONTEXT, RATE_LIMIT, USAGE_LIMIT)
+    return found if known else Outcome(TIMEOUT, facts.message, found.retryable and not found.once)
 
 
 def _error(message: str, error: str, status: int | None) -> Outcome:
-    """Classify an error that the CLI reports, by HTTP status if there is one, else by its words."""
-    words = f"{message} {error}"
-    if _CONTEXT.search(words):
-        return Outcome(CONTEXT, message)
-    if _DENIED.search(words):
-        return Outcome(DENIED, message)
-    if status in (401, 402, 403) or _BILLING.search(words):
-        return Outcome(AUTH, message)
-    if status in (429, 503, 529) or (status != 500 and _BUSY.search(words)):
-        return Outcome(RATE_LIMIT, message, retryable=True)
-    if status is not None and status >= 500:
-        return Outcome(AGENT_ERROR, message, retryable=True)
-    if _LOGIN.search(words):
-        return Outcome(AUTH, message)
-    if status in (400, 404) or _CONFIG.search(words):
-        return Outcome(CONFIG, message)
-    return Outcome(AGENT_ERROR, message, retryable=bool(_NETWORK.search(words)))
+    """Classify an error that the CLI reports, by HTTP status and codes if there are any, else by its words."""
+    from rooda.agents import error_text
+    from rooda.agents.error_text import Kind
+
+    kind = error_text.kind_of(message, error, status, delay_of(message))
+    if kind is Kind.REQUEST:
+        return Outcome(AGENT_ERROR, message, retryable=True, once=True)
+    named = {
+        Kind.CONTEXT: CONTEXT,
+        Kind.DENIED: DENIED,
+        Kind.THROTTLE: RATE_LIMIT,
+        Kind.MONEY: AUTH,
+        Kind.LOGIN: AUTH,
+        Kind.LIMIT: USAGE_LIMIT,
+        Kind.CONFIG: CONFIG,
+    }.get(kind, AGENT_ERROR)
+    return Outcome(named, message, retryable=kind in (Kind.THROTTLE, Kind.SERVICE))
+
+
+def delay_of(message: str) -> float | None:
+    """Return the seconds that a message says to wait; a day if it names a time of the clock; None if it names none."""
+    from rooda.agents.backoff import parse_reset
+
+    return parse_reset(message, 0.0, lambda _: 86_400.0)
 
 
 def _no_final_record(facts: Facts, exit_code: int, status: int | None) -> Outcome:
     """Judge a call without a final record, by its unparsed lines and exit code."""
+    from rooda.agents.error_text import only_warns
+
     telling = [line[:300] for line in facts.unparsed.splitlines() if _EXPLAINING.search(line)]
     for line in telling if exit_code else ():
-        if _USAGE.search(line):
-            return Outcome(USAGE_LIMIT, line)
+        if _PROGRAM.search(line) or only_warns(line):
+            continue
         found = _error(line, "", status or _status(line))
         if found.kind != AGENT_ERROR or found.retryable:
             return found

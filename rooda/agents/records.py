@@ -139,6 +139,8 @@ class Reply(NamedTuple):
     outcome: str = ""  # a name from agents/outcome.py; "" if only the exit code is known
     message: str = ""  # the CLI's own error message
     retryable: bool = False
+    once: bool = False  # it is worth one retry only
+    retry_after: float = 0.0  # seconds that the service asks to wait before a retry
     reset_at: float | None = None  # Unix time when a usage limit resets
     usage: Usage | None = None
     cost: float | None = None  # dollars, None if unknown

@@ -97,6 +97,8 @@ def _read(call: Call, reply: Reply, env: Mapping[str, str], source: str | int) -
         outcome=found.kind,
         message=found.message,
         retryable=found.retryable,
+        once=found.once,
+        retry_after=(outcome.delay_of(found.message) or 0.0) if found.kind == outcome.RATE_LIMIT else 0.0,
         reset_at=reset_at,
         usage=usage,
         cost=cost.dollars,

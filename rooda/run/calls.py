@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from rooda.agents import call as agents_call
 from rooda.agents import command
 from rooda.agents.context import CallContext
-from rooda.agents.outcome import USAGE_LIMIT, refusal
+from rooda.agents.outcome import CONFIG, USAGE_LIMIT, refusal
 from rooda.agents.records import Call, Reply
 from rooda.base import files, secrets
 from rooda.base.json import Json
@@ -43,6 +43,7 @@ class AgentCalls:
     ) -> None:
         self._context, self._folder, self._events, self._ledger = context, folder, events, ledger
         self._commands, self._gate, self._signalled = commands, gate, signalled
+        self._refused_once: set[str] = set()  # agents whose last request was refused without a known reason
         self._limited: list[str] = []  # transcripts of calls that hit a usage limit
         self.refused = ""  # why the last call was refused for good; "" if it was not
 
@@ -91,6 +92,7 @@ class AgentCalls:
         try:
             ended = supervise.run_all([*agents.specs, *checks], self._context.signals, agents.tick, self._sync)
             replies = self._with_costs(agents.replies(ended[: len(agents.specs)]))
+            replies = [self._judged_again(call, reply) for call, reply in zip(calls, replies, strict=True)]
             self._signalled()
             self.require_lock()
             self.refused = next(filter(None, map(refusal, replies)), "")
@@ -108,6 +110,14 @@ class AgentCalls:
             self._events.emit(OutputTruncated(size=reply.size, limit=call.bounds.max_output_buffer))
         if reply.replaced:
             self._events.emit(TranscriptReplaced(transcript=reply.transcript, now=reply.replaced))
+
+    def _judged_again(self, call: Call, reply: Reply) -> Reply:
+        """Return the reply; if the agent's request is refused for the second time in a row, as not worth a retry."""
+        name = call.agent.name
+        if reply.once and name in self._refused_once:
+            return reply._replace(outcome=CONFIG, retryable=False)
+        self._refused_once = self._refused_once | {name} if reply.once else self._refused_once - {name}
+        return reply
 
     def _with_costs(self, replies: Sequence[Reply]) -> list[Reply]:
         """Mark replies whose transcript or event log disappeared, and price those of unknown cost."""
@@ -161,6 +171,7 @@ def ended_event(
     """Return the event for the end of a call; for a raw command without the fields that come from a transcript."""
     facts = reply._asdict()
     kind, _, _ = facts.pop("outcome"), facts.pop("answer"), facts.pop("replaced")
+    del facts["once"], facts["retry_after"]
     if kind:
         facts.update(agent_outcome=kind, usage=reply.usage and reply.usage._asdict())
     else:

@@ -142,3 +142,37 @@ def test_a_limit_is_waited_out(ws: Workspace) -> None:
     assert [event["event"] for event in ws.events()].count("iteration.ended") == 1
     said = [Path(event["transcript"]).read_text() for event in ws.events() if event["event"] == "agent.ended"]
     assert "hit your limit" in said[0] and '"done"' in said[1]  # neither wrote over the other
+
+
+def failing(ws: Workspace, words: str, status: int, **loop: object) -> None:
+    """An agent whose service refuses every call with these words."""
+    agents(ws, 0, **loop)
+    told = {"type": "result", "subtype": "success", "is_error": True, "api_error_status": status, "result": words}
+    ws.write("first.out", json.dumps(told))
+
+
+def test_I_26_the_longer_wait_wins(ws: Workspace) -> None:
+    """A throttle is retried after the delay that the service asks for, if that is longer than the back-off."""
+    failing(ws, "Rate limit exceeded, retry after 1.5 seconds", 429, failure_threshold=2)
+    ran = ws.rooda("build", "-n", "9")
+    assert ran.code == 1 and len(calls(ws)) == 2
+    rests = [event["seconds"] for event in ws.events() if event["event"] == "resting"]
+    assert rests and all(seconds == 1.5 for seconds in rests)
+
+
+@pytest.mark.parametrize(("words", "made"), [("Something odd about this request", 2), ("unsupported parameter: x", 1)])
+def test_I_24_a_refused_request_is_retried_once(ws: Workspace, words: str, made: int) -> None:
+    """A 400 without a known reason may pass the next time; the second in a row, and a known reason, end the run."""
+    failing(ws, words, 400)
+    ran = ws.rooda("build", "-n", "9")
+    assert (ran.code, len(calls(ws))) == (1, made), ran.both
+    assert ws.events()[-1]["reason"] == "agent"
+
+
+@pytest.mark.parametrize("words", ["Your workspace is out of credits.", "You have no quota for this model"])
+def test_I_22_A_03_money_needs_the_user(ws: Workspace, words: str) -> None:
+    """One call, exit 1, and a line that says who can mend it."""
+    failing(ws, words, 429)
+    ran = ws.rooda("build", "-n", "9")
+    assert (ran.code, len(calls(ws))) == (1, 1), ran.both
+    assert f"Aborting: auth: {words}" in ran.out + ran.err

@@ -11,12 +11,12 @@ from rooda.agents.records import Usage
 from rooda.base.json import Json
 
 EDITING = ("Write", "Edit", "MultiEdit", "NotebookEdit", "write_file", "edit", "replace")
-OF_A_MODEL = (
-    "inputTokens",
-    "outputTokens",
-    "cacheReadInputTokens",
-    "cacheCreationInputTokens",
-)  # in the order of Usage
+OF_A_MODEL = (  # in the order of Usage
+    ("inputTokens", "input_tokens"),
+    ("outputTokens", "output_tokens"),
+    ("cacheReadInputTokens", "cache_read_input_tokens"),
+    ("cacheCreationInputTokens", "cache_creation_input_tokens"),
+)
 
 
 def take(record: Json, into: Gathered) -> None:
@@ -55,7 +55,8 @@ def _part(part: Json, into: Gathered) -> None:
 
 
 def _limit(info: Json, into: Gathered) -> None:
-    if info.get("status") == "rejected":
+    """Record a rejected call as a usage limit if the event names the limit; without type and time it is a throttle."""
+    if info.get("status") == "rejected" and (info.get("rateLimitType") or info.get("resetsAt")):
         into.limit(info.get("resetsAt"))
 
 
@@ -72,12 +73,21 @@ def _result(record: Json, into: Gathered) -> None:
     if not record.get("is_error"):
         into.limited, into.reset_at = False, None  # the rejected call was repeated, charged as extra usage
     else:
-        words = record.get("result") or inner(record, "error").get("message") or record.get("subtype")
+        words = record.get("result") or _error_words(record) or record.get("subtype")
         reason = record.get("terminal_reason")
         kind = record.get("api_error") or (reason if reason != "api_error" else None) or record.get("api_error_type")
         into.fail(words, kind or record.get("subtype"), record.get("api_error_status"))
         if record.get("api_error") == "usage_limit_reached":
             into.limit(None)
+
+
+def _error_words(record: Json) -> str:
+    """Return the error messages of a result without text: a string, an object with a message, or a list of these."""
+    found, texts = record.get("errors") or [record.get("error")], []
+    for each in found if isinstance(found, list) else [found]:
+        text = each.get("message") if isinstance(each, dict) else each
+        texts += [text] if isinstance(text, str) and text else []
+    return "; ".join(texts)
 
 
 def _answer(record: Json, said: str) -> str:
@@ -91,8 +101,11 @@ def _answer(record: Json, said: str) -> str:
 def _usage(record: Json, into: Gathered) -> Usage | None:
     models = record.get("modelUsage")
     if isinstance(models, dict) and models:
-        into.shares = {str(model): Usage(*(number(each, key) for key in OF_A_MODEL)) for model, each in models.items()}
-        return Usage(*map(sum, zip(*into.shares.values(), strict=True)))
+        shares = {str(model): Usage(*(number(each, *keys) for keys in OF_A_MODEL)) for model, each in models.items()}
+        total = Usage(*map(sum, zip(*shares.values(), strict=True)))
+        if any(total):
+            into.shares = shares
+            return total
     usage = inner(record, "usage")
     if not usage:
         return None

@@ -51,7 +51,7 @@ def _tool(part: Json, into: Gathered) -> None:
 def _step(part: Json, into: Gathered) -> None:
     into.turns += 1
     if not into.memory.get("compacting"):  # a normal step succeeded: earlier errors are over
-        into.ended = part.get("reason") == "stop"
+        into.ended = part.get("reason", "stop" if into.final else "") == "stop"
         into.memory["overflows"] = 0
         into.error = into.message = ""
         into.status = None

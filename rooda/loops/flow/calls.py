@@ -75,7 +75,7 @@ class Calls:
             again = f"{request.path}, iteration {request.label}: {request.name}: {problem}; retrying"
             self._session.emit(Problem(text=again))
             if reply.retryable:
-                self._session.wait(backoff(self._setup.retry_wait, failed))
+                self._session.wait(backoff(self._setup.retry_wait, failed, reply.retry_after))
             self._stop_if_signalled()
 
     @contextmanager

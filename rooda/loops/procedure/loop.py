@@ -50,7 +50,7 @@ def ooda(turns: Turns, start: OodaState, procedure: Procedure, world: World) -> 
             ending = Ending("agent", FAILED, note=f"{reply.outcome}: {reply.message}")
             break
         if reply.retryable and why_stop(state, world.signalled()) is None:
-            world.wait(backoff(procedure.setup.retry_wait, state.consecutive_failures))
+            world.wait(backoff(procedure.setup.retry_wait, state.consecutive_failures, reply.retry_after))
     state = turns.carry(state._replace(status=STATUS_OF[ending.kind]))
     world.emit(run_ended(state, ending, start, world.elapsed()))
     return ending

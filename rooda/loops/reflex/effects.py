@@ -63,6 +63,7 @@ class Effects(World):
         self._sequential = bool(prepared.look.value("sequential"))
         self._check_timeout = float(prepared.look.value("check_timeout"))
         self._retryable = False  # True if the last call failed for a passing reason
+        self._asked = 0.0  # seconds that the service asked to wait then
 
     def emit(self, event: Event) -> None:
         self._session.emit(event)
@@ -79,10 +80,11 @@ class Effects(World):
         steps = [query.phase for query in queries]
         self.emit(ReflexPhase(iteration=first.iteration - 1, level=first.level, attempt=first.attempt, steps=steps))
         if first.attempt > 1 and self._retryable:
-            self._session.wait(backoff(self._prepared.setup.retry_wait, first.attempt - 1))
+            self._session.wait(backoff(self._prepared.setup.retry_wait, first.attempt - 1, self._asked))
             self._raise_if_signalled()
         replies = self._replies(queries, concurrent)
         self._retryable = any(reply.retryable for reply in replies)
+        self._asked = max(reply.retry_after for reply in replies)
         return [_answer(reply, query.phase in WRITERS) for query, reply in zip(queries, replies, strict=True)]
 
     def count_breaches(self, state: State, phase: str) -> int:
