@@ -29,7 +29,8 @@ def installed_agents() -> list[str]:
 
 def gates(folder: str) -> list[Gates]:
     """Return proposed quality gates for a project; a Makefile or justfile counts only if nothing else is found."""
-    found = [gate for look in (_python, _node, _by_marker) for gate in look(folder) if gate.commands]
+    looks = (_python, _node, _php, _dotnet, _ruby, _cmake, _by_marker)
+    found = [gate for look in looks for gate in look(folder) if gate.commands]
     return found or [gate for gate in _recipes(folder) if gate.commands]
 
 
@@ -66,15 +67,43 @@ def _toml(folder: str, name: str) -> dict[str, Any]:
         return {}
 
 
+def _entries(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
 def _python(folder: str) -> Iterator[Gates]:
-    if not _exists(folder, "pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "noxfile.py", "pytest.ini"):
+    names = ("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "noxfile.py", "pytest.ini", "pixi.toml")
+    if not _exists(folder, *names):
         return
     tools = _toml(folder, "pyproject.toml").get("tool", {})
     tools = tools if isinstance(tools, dict) else {}
-    commands = [
-        command for command in (_python_tests(folder, tools), _ruff(folder, tools), _mypy(folder, tools)) if command
-    ]
-    yield Gates("Python", tuple(_python_runner(folder, command) for command in commands))
+    tasks = _tasks(folder, tools)
+    tests = [command for name, command in tasks if name == "test"] or [_python_tests(folder, tools)]
+    checks = [command for name, command in tasks if name in ("lint", "typecheck")]
+    commands = [*filter(None, tests), *(checks or filter(None, (_ruff(folder, tools), _mypy(folder, tools))))]
+    yield Gates("Python", tuple(_python_runner(folder, tools, command) for command in commands))
+
+
+def _tasks(folder: str, tools: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return name and command of the checks that pixi, hatch or pdm define as tasks of their own."""
+    pixi = _toml(folder, "pixi.toml") or tools.get("pixi")
+    places = (
+        ("pixi run", pixi, ("tasks",)),
+        ("hatch run", tools.get("hatch"), ("envs", "default", "scripts")),
+        ("pdm run", tools.get("pdm"), ("scripts",)),
+    )
+    for runner, table, path in places:
+        for key in path:
+            table = table.get(key) if isinstance(table, dict) else None
+        if found := [(name, f"{runner} {name}") for name in _CHECKS if isinstance(table, dict) and name in table]:
+            return found
+    return []
+
+
+_CHECKS = ("test", "lint", "typecheck")
 
 
 def _python_tests(folder: str, tools: dict[str, Any]) -> str:
@@ -87,6 +116,8 @@ def _python_tests(folder: str, tools: dict[str, Any]) -> str:
         return "nox"
     if "tox" in tools or _exists(folder, "tox.ini"):
         return "tox"
+    if isinstance(hatch := tools.get("hatch"), dict) and "envs" in hatch and "hatch-test" in str(hatch["envs"]):
+        return "hatch test"
     return _unittest(folder)
 
 
@@ -101,43 +132,119 @@ def _unittest(folder: str) -> str:
 
 
 def _ruff(folder: str, tools: dict[str, Any]) -> str:
-    return "ruff check ." if "ruff" in tools or _exists(folder, "ruff.toml", ".ruff.toml") else ""
+    if "ruff" not in tools and not _exists(folder, "ruff.toml", ".ruff.toml"):
+        return ""
+    return f"ruff check {_paths_in_ci(folder, 'ruff check') or _layout(folder, ('src', 'tests', 'test'))}"
 
 
 def _mypy(folder: str, tools: dict[str, Any]) -> str:
     if "mypy" not in tools and not _exists(folder, "mypy.ini", ".mypy.ini"):
         return ""
-    named = isinstance(tools.get("mypy"), dict) and {"files", "packages", "modules"} & set(tools["mypy"])
-    return "mypy" if named else "mypy ."
+    if isinstance(tools.get("mypy"), dict) and {"files", "packages", "modules"} & set(tools["mypy"]):
+        return "mypy"
+    return f"mypy {_paths_in_ci(folder, 'mypy') or _layout(folder, ('src',))}"
 
 
-def _python_runner(folder: str, command: str) -> str:
+def _paths_in_ci(folder: str, tool: str) -> str:
+    """Return the paths that the project's CI gives to a tool; "" if it names none that exist."""
+    import re
+
+    workflows = os.path.join(".github", "workflows")
+    names = [os.path.join(workflows, name) for name in _entries(os.path.join(folder, workflows))]
+    for name in [*names, ".gitlab-ci.yml", ".pre-commit-config.yaml", "tox.ini", "Makefile"]:
+        text = _text(folder, name) if name.endswith((".yml", ".yaml", ".ini", "Makefile")) else ""
+        for line in re.findall(rf"\b{tool}[ \t]+([^\n#&|;]+)", text):
+            paths = [word for word in line.strip().strip("\"'").split() if not word.startswith("-")]
+            if paths and all(_exists(folder, path) for path in paths):
+                return " ".join(paths)
+    return ""
+
+
+def _layout(folder: str, names: tuple[str, ...]) -> str:
+    """Return the folders of these names that exist if the first one is there, else `.`."""
+    found = [name for name in names if os.path.isdir(os.path.join(folder, name))]
+    return " ".join(found) if names[0] in found else "."
+
+
+def _python_runner(folder: str, tools: dict[str, Any], command: str) -> str:
     """Return the command, changed to run in the project's own Python environment if it has one."""
-    if _exists(folder, "uv.lock"):
-        return f"uv run {command}"
-    if _exists(folder, "poetry.lock"):
-        return f"poetry run {command}"
+    if program(command) in ("hatch", "pixi", "pdm"):
+        return command
+    runners = (("uv.lock", "uv"), ("poetry.lock", "poetry"), ("pdm.lock", "pdm"), ("pixi.lock", "pixi"))
+    runner = next((runner for lock, runner in runners if _exists(folder, lock)), "")
+    runner = runner or next((name for name in ("poetry", "pdm") if name in tools), "")
+    if runner:
+        return f"{runner} run {command}"
     if _exists(folder, os.path.join(".venv", "bin", program(command))):
         return f".venv/bin/{command}"
     return command
 
 
 def _node(folder: str) -> Iterator[Gates]:
+    package = _json(folder, "package.json")
+    scripts = package.get("scripts")
+    if not isinstance(scripts, dict):
+        return
+    manager = _node_manager(folder, str(package.get("packageManager", "")))
+    names = [name for name in ("test", "lint", "typecheck", "type-check", "check") if name in scripts]
+    known = [name for name in names if not _is_no_check(str(scripts[name]))]
+    yield Gates("package.json", tuple(f"{manager} run {name}" for name in known))
+
+
+def _is_no_check(script: str) -> bool:
+    """True for a script that checks nothing, changes files, or never ends."""
+    return any(word in script for word in ("no test specified", "--fix", "--write", "--watch"))
+
+
+def _node_manager(folder: str, named: str) -> str:
+    """Return the package manager: the one that package.json names, else that of the lock file."""
+    name = named.partition("@")[0]
+    if name in ("npm", "pnpm", "yarn", "bun"):
+        return name
+    locks = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun", "bun.lockb": "bun"}
+    return next((name for lock, name in locks.items() if _exists(folder, lock)), "npm")
+
+
+def _json(folder: str, name: str) -> dict[str, Any]:
     import json
 
     try:
-        scripts = json.loads(_text(folder, "package.json"))["scripts"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return
-    if not isinstance(scripts, dict):
-        return
-    locks = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun", "bun.lockb": "bun"}
-    manager = next((name for lock, name in locks.items() if _exists(folder, lock)), "npm")
-    known = [name for name in ("test", "lint", "typecheck") if name in scripts]
-    yield Gates(
-        "package.json",
-        tuple(f"{manager} run {name}" for name in known if "no test specified" not in str(scripts[name])),
-    )
+        found = json.loads(_text(folder, name))
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _php(folder: str) -> Iterator[Gates]:
+    composer = _json(folder, "composer.json")
+    scripts = composer.get("scripts")
+    if isinstance(scripts, dict) and "test" in scripts:
+        yield Gates("composer.json", ("composer test",))
+    elif _exists(folder, "phpunit.xml", "phpunit.xml.dist") or "phpunit/phpunit" in str(composer.get("require-dev")):
+        yield Gates("PHPUnit", ("vendor/bin/phpunit",))
+
+
+def _dotnet(folder: str) -> Iterator[Gates]:
+    marks = (".sln", ".slnx", ".csproj", ".fsproj")
+    if found := next((name for name in _entries(folder) if name.endswith(marks)), ""):
+        yield Gates(found, ("dotnet test",))
+
+
+def _ruby(folder: str) -> Iterator[Gates]:
+    runner = "bundle exec " if _exists(folder, "Gemfile") else ""
+    if _exists(folder, ".rspec", "spec/spec_helper.rb"):
+        yield Gates("RSpec", ("bundle exec rspec" if not runner and _exists(folder, ".rspec") else f"{runner}rspec",))
+    elif _exists(folder, "Rakefile") and "test" in _text(folder, "Rakefile").lower():
+        yield Gates("Rakefile", (f"{runner}rake test",))
+
+
+def _cmake(folder: str) -> Iterator[Gates]:
+    import re
+
+    testing = r"(?im)^\s*(?:enable_testing|add_test|include\s*\(\s*CTest)"
+    if re.search(testing, _text(folder, "CMakeLists.txt")):
+        build = "cmake -S . -B build && cmake --build build && ctest --test-dir build --output-on-failure"
+        yield Gates("CMakeLists.txt", (build,))
 
 
 _MARKERS = {
@@ -151,13 +258,16 @@ _MARKERS = {
     "build.zig": ("zig build test",),
     "pubspec.yaml": ("dart test",),
     "deno.json": ("deno test",),
-    ".rspec": ("bundle exec rspec",),
+    "rebar.config": ("rebar3 eunit",),
+    "build.gradle": ("gradle test",),
+    "build.gradle.kts": ("gradle test",),
 }
+_WRAPPERS = {"pom.xml": "mvnw", "build.gradle": "gradlew", "build.gradle.kts": "gradlew"}
 
 
 def _by_marker(folder: str) -> Iterator[Gates]:
     for name, commands in _MARKERS.items():
-        if _exists(folder, name) and not (name == "pom.xml" and _exists(folder, "mvnw")):
+        if _exists(folder, name) and not (name in _WRAPPERS and _exists(folder, _WRAPPERS[name])):
             yield Gates(name, commands)
 
 
@@ -168,5 +278,6 @@ def _recipes(folder: str) -> Iterator[Gates]:
         name = next((name for name in names if _exists(folder, name)), "")
         rules = set(re.findall(r"^([\w-]+)(?: [^:=\n]*)?:(?!=)", _text(folder, name), re.MULTILINE)) if name else set()
         if rules:
-            wanted = ("test", "lint") if "test" in rules else ("check",)
+            others = next(((rule,) for rule in ("check", "acceptance") if rule in rules), ())
+            wanted = ("test", "lint") if "test" in rules else others
             yield Gates(name, tuple(f"{tool} {rule}" for rule in wanted if rule in rules))

@@ -2,6 +2,7 @@
 
 import os
 import re
+from pathlib import Path
 
 import pytest
 
@@ -38,16 +39,88 @@ PROJECTS = {
     "make beside cargo": ({"Makefile": "test:\n", "Cargo.toml": ""}, ["cargo test --quiet"]),
     "just": ({"justfile": "test:\n  true\n"}, ["just test"]),
     "empty": ({}, []),
+    "make acceptance": ({"Makefile": "build:\n\ttrue\nacceptance: build\n\ttrue\n"}, ["make acceptance"]),
+    "phpunit in composer": ({"composer.json": '{"require-dev": {"phpunit/phpunit": "^12"}}'}, ["vendor/bin/phpunit"]),
+    "phpunit.xml": ({"composer.json": "{}", "phpunit.xml.dist": "<phpunit/>"}, ["vendor/bin/phpunit"]),
+    "composer test": ({"composer.json": '{"scripts": {"test": "phpunit"}}', "phpunit.xml": ""}, ["composer test"]),
+    "broken composer.json": ({"composer.json": "{"}, []),
+    "dotnet solution": ({"App.sln": "", "App.csproj": ""}, ["dotnet test"]),
+    "dotnet project": ({"App.Tests.csproj": "<Project/>"}, ["dotnet test"]),
+    "gradle without a wrapper": ({"build.gradle": "plugins {}"}, ["gradle test"]),
+    "gradle in Kotlin": ({"build.gradle.kts": ""}, ["gradle test"]),
+    "gradle with a wrapper": ({"build.gradle": "", "gradlew": ""}, ["./gradlew test"]),
+    "maven with a wrapper": ({"pom.xml": "", "mvnw": ""}, ["./mvnw -q test"]),
+    "rspec": ({".rspec": "", "Gemfile": ""}, ["bundle exec rspec"]),
+    "rspec without bundler": ({"spec/spec_helper.rb": ""}, ["rspec"]),
+    "rake": ({"Rakefile": "Rake::TestTask.new\n", "Gemfile": ""}, ["bundle exec rake test"]),
+    "rake without tests": ({"Rakefile": "task :build\n"}, []),
+    "rebar3": ({"rebar.config": ""}, ["rebar3 eunit"]),
+    "mix": ({"mix.exs": ""}, ["mix test"]),
+    "cmake": (
+        {"CMakeLists.txt": "project(x)\nenable_testing()\nadd_test(a a)\n"},
+        ["cmake -S . -B build && cmake --build build && ctest --test-dir build --output-on-failure"],
+    ),
+    "cmake without tests": ({"CMakeLists.txt": "project(x)\n"}, []),
+    "package.json check": ({"package.json": '{"scripts": {"check": "biome check ."}}'}, ["npm run check"]),
+    "check that writes": (
+        {"package.json": '{"scripts": {"check": "biome check --write .", "test": "x"}}'},
+        ["npm run test"],
+    ),
+    "packageManager": (
+        {"package.json": '{"packageManager": "yarn@4.9.1", "scripts": {"test": "x"}}', "pnpm-lock.yaml": ""},
+        ["yarn run test"],
+    ),
+    "bun": ({"package.json": '{"scripts": {"typecheck": "tsc"}}', "bun.lock": ""}, ["bun run typecheck"]),
+    "pdm": ({"pyproject.toml": "[tool.pytest]\n", "pdm.lock": ""}, ["pdm run pytest -q"]),
+    "pdm scripts": (
+        {"pyproject.toml": "[tool.pdm.scripts]\ntest='pytest'\nlint='ruff'\n"},
+        ["pdm run test", "pdm run lint"],
+    ),
+    "pdm without a lock": ({"pyproject.toml": "[tool.pdm]\n[tool.pytest]\n"}, ["pdm run pytest -q"]),
+    "poetry without a lock": ({"pyproject.toml": "[tool.poetry]\n[tool.pytest]\n"}, ["poetry run pytest -q"]),
+    "pixi": ({"pixi.toml": "[tasks]\ntest = 'pytest'\nbuild = 'make'\n"}, ["pixi run test"]),
+    "pixi in pyproject": (
+        {"pyproject.toml": "[tool.pixi.tasks]\ntest='x'\nlint='y'\n"},
+        ["pixi run test", "pixi run lint"],
+    ),
+    "hatch scripts": ({"pyproject.toml": "[tool.hatch.envs.default.scripts]\ntest='x'\n"}, ["hatch run test"]),
+    "hatch test": ({"pyproject.toml": "[tool.hatch.envs.hatch-test]\n"}, ["hatch test"]),
+    "tox": ({"tox.ini": "[tox]\n"}, ["tox"]),
+    "mypy and ruff by layout": (
+        {"pyproject.toml": "[tool.mypy]\n[tool.ruff]\n", "src/a.py": "", "tests/x.txt": ""},
+        ["ruff check src tests", "mypy src"],
+    ),
+    "mypy and ruff by CI": (
+        {
+            "pyproject.toml": "[tool.mypy]\n[tool.ruff]\n",
+            "app/a.py": "",
+            ".github/workflows/ci.yml": "      - run: mypy --strict app\n      - run: ruff check --no-fix app\n",
+        },
+        ["ruff check app", "mypy app"],
+    ),
+    "CI that names nothing here": (
+        {"pyproject.toml": "[tool.mypy]\n", ".github/workflows/ci.yml": "run: mypy ${{ matrix.path }}\n"},
+        ["mypy ."],
+    ),
 }
 
 
 @pytest.mark.parametrize("name", PROJECTS)
-def test_gates_proposed(name: str, bare: Workspace) -> None:
-    """Each kind of project gets the commands that check it, and the file loads without a warning."""
+def test_I_10_gates_proposed(name: str, tmp_path: Path) -> None:
+    """Each kind of project gets the commands that check it."""
+    files, gates = PROJECTS[name]
+    for path, content in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(content)
+    assert [command for project in detect.gates(str(tmp_path)) for command in project.commands] == gates
+
+
+@pytest.mark.parametrize("name", ["pytest", "npm", "cmake", "empty"])
+def test_I_10_gates_written(name: str, bare: Workspace) -> None:
+    """The file that `rooda init` writes has them, and loads without a warning."""
     files, gates = PROJECTS[name]
     for path, content in files.items():
         bare.write(path, content)
-    assert [command for project in detect.gates(bare.path) for command in project.commands] == gates
     written = bare.rooda("init")
     assert written.code == 0, written.err
     found = load(bare.path, environ=bare.env)
