@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rooda.agents.gathered import Gathered
 
 LONGEST = 16_777_216  # bytes kept of a raw command's answer, from its end
+LONGEST_END = 8192  # bytes kept for an error message, if the call did not ask for the answer
 KILLED = ProcessResult(137, 0.0, "interrupted")
 
 
@@ -43,8 +44,9 @@ def reply_of(call: Call, done: ProcessResult, transcript: str, env: Mapping[str,
 
         return reply._replace(retryable=done.errno in TEMPORARY)
     if call.agent.output == "text":
-        answer = read_output(source) if call.wants_answer else Answer()
-        return reply._replace(promise=_promise_of_text(call, source), answer=answer)
+        promise = _promise_of_text(call, source)
+        answer = read_output(source) if call.wants_answer else _end(source) if promise or not reply.ok else Answer()
+        return reply._replace(promise=promise, answer=answer)
     return _read(call, reply, env, source)
 
 
@@ -65,6 +67,14 @@ def read_output(source: str | int) -> Answer:
     except UnicodeDecodeError:
         text, exact = data.decode("utf-8", "replace"), files.to_text(data)
     return Answer(text, cut, exact)
+
+
+def _end(source: str | int) -> Answer:
+    """Return the end of a raw command's output; empty if the file can't be read."""
+    try:
+        return Answer(files.tail(source, LONGEST_END).decode("utf-8", "replace"), cut=True)
+    except OSError:
+        return Answer()
 
 
 def interrupted_reply(started: Json, agent: Agent, answer: bool = False) -> Reply:

@@ -12,7 +12,7 @@ from rooda.base import clock
 from rooda.errors import Cause, LimitReached
 from rooda.run import history
 from rooda.run.setup import Setup
-from rooda.run.spending import Spent, Used, add, in_words, reached_limit, total, uncounted
+from rooda.run.spending import BudgetUse, Spent, Used, add, in_words, reached_limit, total, uncounted
 
 Wait = Callable[[float, str], None]  # arguments: end of the wait, account
 Warn = Callable[[str], None]
@@ -58,6 +58,10 @@ class BudgetGate:
     def seconds_left(self) -> float:
         """Return the run time left before the time limit; infinite without a limit."""
         return self._budget.seconds - self._run_seconds() if self._budget.seconds else inf
+
+    def used(self) -> BudgetUse:
+        """Return the limits of the run, and what it has used so far."""
+        return BudgetUse(self._budget, self._spent, self._run_seconds())
 
     def _run_seconds(self) -> float:
         return self._earlier + clock.running_time() - self._began

@@ -1,7 +1,7 @@
 """Reads the event logs of runs, each `events.jsonl` in one pass. No other module reads them."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -222,6 +222,20 @@ def last_limits(workspace: str, name: str, loop: str) -> Budget:
         return Budget()
 
 
+def events_of_run(workspace: str, name: str, loop: str, wanted: Collection[str]) -> Iterator[Json]:
+    """Yield the events with these names since the last start of a run, oldest first.
+
+    Leaves out sessions that this user did not sign, since an agent is shown what they say.
+    """
+    marks = [f'"{each}"'.encode() for each in wanted]
+    for session in of_run(workspace, name, loop):
+        if run_folder.origin_of(session.folder).get("signed") or not signing.has_key():
+            for _, line in _lines_if_there(session.path, 0):
+                counts = any(mark in line for mark in marks)
+                if counts and (record := parsed(line)) and record["event"] in wanted:
+                    yield located(record, session.folder)
+
+
 def is_signed(path: str) -> bool:
     """True if this user signed the log up to `run.ended`, and only `problem` events of hooks follow."""
     digest, ended = Digest(os.path.basename(os.path.dirname(path))), False
@@ -297,10 +311,9 @@ def lines(path: str, offset: int = 0) -> Iterator[tuple[int, bytes]]:
 
 
 def located(record: Json, folder: str) -> Json:
-    """Return the event with its transcript's path changed to the one in `folder`, the run's own folder."""
-    if "transcript" not in record:
-        return record
-    return {**record, "transcript": run_folder.transcript_in(folder, record["transcript"])}
+    """Return the event with the path of its output changed to the one in `folder`, the run's own folder."""
+    key = "output" if record["event"] == "gate.ended" else "transcript"
+    return {**record, key: run_folder.transcript_in(folder, record[key])} if key in record else record
 
 
 def _lines_if_there(path: str, offset: int) -> Iterator[tuple[int, bytes]]:

@@ -2,7 +2,7 @@
 
 import gc
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rooda.agents import command
@@ -35,6 +35,7 @@ from rooda.run.folder import RunFolder, new_id
 from rooda.run.prompts import Measure, PromptFile
 from rooda.run.records import TURN_EVENTS, Command, CommandResult, Gate, Gates, Owner
 from rooda.run.setup import Watch
+from rooda.run.spending import BudgetUse
 
 if TYPE_CHECKING:
     from rooda.processes.systemd import ManagerNotifier
@@ -102,6 +103,14 @@ class Session:
         if self._signals.abandoned:
             raise Interrupted(first)
         return first
+
+    def used(self) -> BudgetUse:
+        """Return the limits of the run, and what it has used so far."""
+        return self._gate.used()
+
+    def subscribe(self, subscriber: Callable[[Json], None], events: Container[str]) -> None:
+        """Call `subscriber` after any of these events is written."""
+        self._events.subscribe(subscriber, events)
 
     def _subscribe(self, show: Callable[[Json], None], owner: Owner) -> None:
         """Subscribe all handlers of events. The screen is first, so that it shows an event before a hook runs."""

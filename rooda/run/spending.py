@@ -50,6 +50,14 @@ class Spent(NamedTuple):
         return None if self.calls and self.unknown == self.calls else self.cost
 
 
+class BudgetUse(NamedTuple):
+    """The limits of a run, and what it has used so far."""
+
+    budget: Budget = Budget()
+    spent: Spent = Spent()
+    seconds: float = 0.0  # run time
+
+
 def total(calls: Iterable[Used]) -> Spent:
     spent = Spent()
     for call in calls:

@@ -17,6 +17,9 @@ from rooda.run.vocabulary import count
 os.write(1, b"%d" % count(sys.stdin.buffer.read(), sys.argv[1]))
 os._exit(0)
 """  # exiting at once saves the clean-up of 200,000 tokens
+_BYTES, _DIGITS = bytes(range(256)), b"0123456789"
+_ZEROS = bytes.maketrans(_DIGITS, b"0" * 10)
+_CLASSES = bytes(48 if byte in _DIGITS else 120 if byte > 127 else 32 for byte in _BYTES)  # "0", "x" or a blank
 
 _last: list[tuple[str, str, tuple[int, bool]]] = []
 
@@ -34,7 +37,7 @@ def count(text: str, encoding: str) -> tuple[int, bool]:
 def _cached(text: str, encoding: str) -> tuple[int, bool]:
     if not text:
         return 0, True
-    data = _bytes(text)
+    data = _zeroed(_bytes(text))
     key = _key(data)
     slot = dirs.cache("tokens", encoding, key[:3])  # one of 4096 files, each with the latest count
     number = _read(slot, key, len(data))
@@ -44,6 +47,16 @@ def _cached(text: str, encoding: str) -> tuple[int, bool]:
             return -(-len(text) // 4), False
         _write(slot, key, number)
     return number, True
+
+
+def _zeroed(data: bytes) -> bytes:
+    """Replace digits with 0, so that prompts with another number, such as the iteration's, share a count.
+
+    The count stays exact: each number of up to three digits is one token. Next to digits of other scripts this is not
+    certain, so such a text stays as it is.
+    """
+    classes = data.translate(_CLASSES)
+    return data if b"0x" in classes or b"x0" in classes else data.translate(_ZEROS)
 
 
 def _key(data: bytes) -> str:

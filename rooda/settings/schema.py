@@ -270,6 +270,14 @@ LOOP = {
         into="procedure.preamble",
         group="prompt",
     ),
+    "feedback": Key(
+        FLAG,
+        "each prompt has a STATUS section if there is something to report: gates, failures, notes",
+        default=True,
+        kinds=PROCEDURES,
+        into="procedure.feedback",
+        group="prompt",
+    ),
     "show_ai_output": Key(
         FLAG, "stream the agent's output", default=False, into="setup.show_ai_output", group="screen"
     ),

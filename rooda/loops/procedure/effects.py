@@ -8,6 +8,7 @@ from rooda.base import clock, files, workspace_files
 from rooda.errors import Cause, PromptProblem
 from rooda.loops.procedure.model import Context, Fragment, Phase, Procedure
 from rooda.loops.procedure.prompts import assemble, from_file, preamble
+from rooda.loops.procedure.status import Status
 from rooda.loops.procedure.world import World
 from rooda.run.placeholders import substitute
 from rooda.run.records import Gate, Gates
@@ -22,9 +23,10 @@ TICK = 0.1  # seconds; file systems' clocks are finer
 class Effects(World):
     """The effects of one session. Before each iteration, prompt files are read again if they have changed."""
 
-    def __init__(self, session: "Session") -> None:
-        self._session = session
+    def __init__(self, session: "Session", status: Status) -> None:
+        self._session, self._status = session, status
         self._marks: tuple[tuple[int, ...], ...] = ()
+        self._reported = ""
 
     def now(self) -> str:
         return clock.rfc3339(clock.now())
@@ -43,11 +45,13 @@ class Effects(World):
 
     def compose(self, procedure: Procedure, iteration: int) -> Prompt:
         marks = () if procedure.preamble else prompt_marks(procedure)  # a preamble names the iteration
-        same, self._marks = bool(marks) and marks == self._marks, marks
+        status = self._status.text(procedure) if procedure.feedback else ""
+        same = bool(marks) and (marks, status) == (self._marks, self._reported)
+        self._marks, self._reported = marks, status
         from rooda.run.prompts import Measure
 
         measure = Measure(procedure.setup.token_encoding, procedure.setup.token_budget)
-        text = partial(prompt_text, self._session.context.workspace, procedure, iteration + 1)
+        text = partial(prompt_text, self._session.context.workspace, procedure, iteration + 1, status)
         try:
             return self._session.prompt(text, f"{iteration + 1:04d}", measure, same)
         except OSError as problem:
@@ -65,14 +69,14 @@ class Effects(World):
         self._session.wait(seconds)
 
 
-def prompt_text(workspace: str, procedure: Procedure, iteration: int) -> str:
+def prompt_text(workspace: str, procedure: Procedure, iteration: int, status: str = "") -> str:
     """Build the prompt from the current content of its files. `iteration` counts from 1."""
     sections = {
         phase.name: [_fragment(workspace, fragment, phase, procedure) for fragment in phase.fragments]
         for phase in procedure.phases
     }
     context = [_context(workspace, item) for item in procedure.context]
-    return assemble(sections, context, preamble(procedure, iteration) if procedure.preamble else "")
+    return assemble(sections, context, preamble(procedure, iteration) if procedure.preamble else "", status)
 
 
 def prompt_marks(procedure: Procedure) -> tuple[tuple[int, ...], ...]:

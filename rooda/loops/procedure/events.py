@@ -55,6 +55,7 @@ class IterationEnded(Event, name="iteration.ended", durable=True):
     # as in `agent.ended`, empty for a raw command
     agent_outcome: Annotated[AgentOutcome, ""]
     message: str  # as in `agent.ended`, empty for a raw command
+    said: str  # the agent's last words, or the reason it gave with FAILURE; empty if the iteration succeeded
     gates_failed: str  # as `summary` in `gates.ended`
     consecutive_failures: int  # after this iteration
     failure_threshold: int  # at which the run aborts

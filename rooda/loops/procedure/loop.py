@@ -7,6 +7,7 @@ from rooda.base.text import format_tenths, parse_seconds
 from rooda.errors import FAILED, OK, UNFINISHED, Cause, LimitReached, PromptProblem, code_of_signal
 from rooda.loops.kernel import Turns
 from rooda.loops.procedure.events import IterationEnded, IterationStarted, RunEnded
+from rooda.loops.procedure.feedback import last_words
 from rooda.loops.procedure.model import Procedure
 from rooda.loops.procedure.state import ABORTED, COMPLETED, INTERRUPTED, RUNNING, OodaState, timing, total_seconds
 from rooda.loops.procedure.world import World
@@ -128,6 +129,7 @@ def iteration_ended(before: OodaState, state: OodaState, reply: Reply, gates: Ga
         agent_outcome=reply.outcome,
         message=reply.message,
         promise=reply.promise,
+        said=last_words(reply) if cut or failed(reply, gates) else "",
         gates_failed=gates.summary,
         consecutive_failures=state.consecutive_failures,
         failure_threshold=state.failure_threshold,

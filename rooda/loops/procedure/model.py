@@ -51,3 +51,4 @@ class Procedure(NamedTuple):
     gates_from_commands: bool = False  # use commands in AGENTS.md as gates if it defines none
     promise_signals: bool = False
     preamble: bool = False
+    feedback: bool = True  # prompts have a STATUS section

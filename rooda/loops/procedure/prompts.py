@@ -32,10 +32,14 @@ def preamble(procedure: Procedure, iteration: int) -> str:
 TITLE = "# OODA Loop Iteration"
 
 
-def assemble(sections: Mapping[str, Sequence[str]], context: Sequence[str] = (), preamble: str = "") -> str:
-    """Return the whole prompt: preamble if any, title, context if any, then the four phases."""
+def assemble(
+    sections: Mapping[str, Sequence[str]], context: Sequence[str] = (), preamble: str = "", status: str = ""
+) -> str:
+    """Return the whole prompt: preamble if any, title, status and context if any, then the four phases."""
     parts = [_stripped(preamble)] if preamble else []
     parts.append(TITLE)
+    if status:
+        parts.append(f"## STATUS\n{status}")
     if context:
         parts.append(f"## CONTEXT\n{_joined(context)}")
     parts += [f"## {name.upper()}\n{_joined(sections.get(name, ()))}" for name in PHASES]

@@ -1,6 +1,7 @@
 """Starts or resumes a procedure, and runs it to its end."""
 
 import os
+from collections.abc import Iterable
 
 from rooda.base import clock, workspace_files
 from rooda.base.json import Json
@@ -13,6 +14,7 @@ from rooda.loops.procedure import effects, loop, settings
 from rooda.loops.procedure import store as procedure_store
 from rooda.loops.procedure.effects import Effects
 from rooda.loops.procedure.events import KIND, RunResumed, RunStarted
+from rooda.loops.procedure.feedback import Past
 from rooda.loops.procedure.model import Procedure
 from rooda.loops.procedure.state import (
     RESUMABLE,
@@ -25,13 +27,14 @@ from rooda.loops.procedure.state import (
     start_mode,
     total_seconds,
 )
+from rooda.loops.procedure.status import Status
 from rooda.loops.procedure.store import Place
 from rooda.loops.procedure.view import LINES
 from rooda.loops.registry import OODA
 from rooda.loops.remembered import has_remembered, with_remembered
 from rooda.processes import lock
 from rooda.processes.signals import Signals
-from rooda.run import gates_md, questions
+from rooda.run import gates_md, history, questions
 from rooda.run.event_records import limits_of
 from rooda.run.records import Gate, Owner
 from rooda.run.session import Session
@@ -223,7 +226,8 @@ def run_session(
         began = initial_state(procedure, state, asked)
         session.emit(_opening(procedure, began, state is None))
         try:
-            ending = loop.ooda(Turns(store), began, procedure, Effects(session))
+            status = Status(session, _earlier(where.workspace, procedure) if state is not None else ())
+            ending = loop.ooda(Turns(store), began, procedure, Effects(session, status))
         except Interrupted as abandoned:
             return code_of_signal(abandoned.number)
         finally:
@@ -235,6 +239,11 @@ def run_session(
         screen.line(Line("warn", hint, to_stderr=True))
     _hint_at_resume(procedure.name, ending.kind, screen)
     return ending.code
+
+
+def _earlier(workspace: str, procedure: Procedure) -> Iterable[Json]:
+    """Return the events of the run's earlier sessions that the STATUS section reports."""
+    return history.events_of_run(workspace, procedure.name, KIND.name, Past.EVENTS) if procedure.feedback else ()
 
 
 def _opening(procedure: Procedure, began: OodaState, is_new: bool) -> RunStarted:
