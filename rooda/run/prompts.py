@@ -27,6 +27,11 @@ class PromptFile:
         """Return the last prompt if its file is unchanged, else None."""
         return self._last[0] if self._last and files.fingerprint(self._last[0].path) == self._last[1] else None
 
+    def text(self) -> str:
+        """Return the text of the last prompt; "" if its file has changed."""
+        last = self.unchanged()
+        return files.to_text(files.read_ours(last.path)) if last else ""
+
     def write(self, text: str, stem: str, measure: Measure) -> Prompt:
         key = files.content_key(text)
         if key == self._key and (same := self.unchanged()):

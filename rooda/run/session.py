@@ -155,6 +155,10 @@ class Session:
             self.emit(BudgetExceeded(phase="budget", tokens=prompt.tokens, exact=prompt.exact, budget=prompt.budget))
         return prompt
 
+    def last_prompt(self) -> str:
+        """Return the text of the last prompt; "" if there is none or its file has changed."""
+        return self._prompt.text()
+
     def check(self, gates: tuple[Gate, ...], iteration: int) -> Gates:
         """Run the quality gates and report the result; does nothing without gates."""
         if not gates:

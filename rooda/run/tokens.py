@@ -21,30 +21,29 @@ _BYTES, _DIGITS = bytes(range(256)), b"0123456789"
 _ZEROS = bytes.maketrans(_DIGITS, b"0" * 10)
 _CLASSES = bytes(48 if byte in _DIGITS else 120 if byte > 127 else 32 for byte in _BYTES)  # "0", "x" or a blank
 
-_last: list[tuple[str, str, tuple[int, bool]]] = []
+_last: list[tuple[str, str, int, tuple[int, bool]]] = []
 
 
 def count(text: str, encoding: str) -> tuple[int, bool]:
     """Return the number of tokens, and True if it is exact; otherwise it is estimated from the number of characters."""
-    key = files.content_key(text)
-    if _last and _last[0][:2] == (encoding, key):
-        return _last[0][2]
-    answer = _cached(text, encoding)
-    _last[:] = [(encoding, key, answer)]
-    return answer
-
-
-def _cached(text: str, encoding: str) -> tuple[int, bool]:
     if not text:
         return 0, True
     data = _zeroed(_bytes(text))
     key = _key(data)
+    if _last and _last[0][:3] == (encoding, key, len(data)):
+        return _last[0][3]
+    answer = _cached(data, key, encoding)
+    _last[:] = [(encoding, key, len(data), answer)]
+    return answer
+
+
+def _cached(data: bytes, key: str, encoding: str) -> tuple[int, bool]:
     slot = dirs.cache("tokens", encoding, key[:3])  # one of 4096 files, each with the latest count
     number = _read(slot, key, len(data))
     if number is None:
         number = _counted(data, encoding)
         if number is None:
-            return -(-len(text) // 4), False
+            return -(-len(data.decode("utf-8", "replace")) // 4), False
         _write(slot, key, number)
     return number, True
 

@@ -1,13 +1,12 @@
 """Implements the effects of a procedure's loop: builds prompts, calls agents, runs quality gates, waits."""
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from rooda.agents.records import Call, Prompt, Reply
 from rooda.base import clock, files, workspace_files
 from rooda.errors import Cause, PromptProblem
 from rooda.loops.procedure.model import Context, Fragment, Phase, Procedure
-from rooda.loops.procedure.prompts import assemble, from_file, preamble
+from rooda.loops.procedure.prompts import assemble, from_file, preamble, with_new_status
 from rooda.loops.procedure.status import Status
 from rooda.loops.procedure.world import World
 from rooda.run.placeholders import substitute
@@ -45,15 +44,21 @@ class Effects(World):
 
     def compose(self, procedure: Procedure, iteration: int) -> Prompt:
         marks = () if procedure.preamble else prompt_marks(procedure)  # a preamble names the iteration
-        status = self._status.text(procedure) if procedure.feedback else ""
-        same = bool(marks) and (marks, status) == (self._marks, self._reported)
-        self._marks, self._reported = marks, status
+        same, self._marks = bool(marks) and marks == self._marks, marks
+        status, before = self._status.text(procedure) if procedure.feedback else "", self._reported
+        self._reported = status
         from rooda.run.prompts import Measure
 
+        def text() -> str:
+            """Return the last prompt with the new status, since only that has changed; else read all files again."""
+            last = self._session.last_prompt() if same and before and status else ""
+            if last:
+                return with_new_status(last, before, status)
+            return prompt_text(self._session.context.workspace, procedure, iteration + 1, status)
+
         measure = Measure(procedure.setup.token_encoding, procedure.setup.token_budget)
-        text = partial(prompt_text, self._session.context.workspace, procedure, iteration + 1, status)
         try:
-            return self._session.prompt(text, f"{iteration + 1:04d}", measure, same)
+            return self._session.prompt(text, f"{iteration + 1:04d}", measure, same and status == before)
         except OSError as problem:
             where = problem.filename or self._session.folder.ready()
             what = f"The prompt can't be written: {where}: {problem.strerror}"

@@ -18,7 +18,8 @@ LONGEST_WORDS = 1_000  # characters of an agent's last words
 MOST_FILES = 20
 PASS = "pass"
 HEAD = "Written by rooda, the program that runs this loop."
-_TAG = "<promise>FAILURE</promise>"
+_FAILURE = "<promise>FAILURE</promise>"
+_TAG = re.compile("<promise>(?:SUCCESS|FAILURE)</promise>")
 _REASONS = {
     "timeout": "the agent was ended after {limit}s, the time limit of a call",
     "idle": "the agent was ended after {limit}s without output",
@@ -141,7 +142,8 @@ def _number(past: Past) -> str:
 def _left(left: Left) -> list[str]:
     """Return what is left of the limits of the run, and the limits of this call."""
     (cost, tokens, seconds), spent, ran = left.used
-    doubt = f" (the cost of {spent.unknown} calls is unknown)" if spent.unknown else ""
+    calls = "1 call" if spent.unknown == 1 else f"{spent.unknown} calls"
+    doubt = f" (the cost of {calls} is unknown)" if spent.unknown else ""
     run = [f"{dollars(max(cost - spent.cost, 0.0))} of {dollars(cost)}{doubt}"] if cost else []
     run += [f"{max(tokens - spent.tokens, 0):,} of {tokens:,} tokens"] if tokens else []
     run += [f"{span(max(seconds - ran, 0.0))} of {span(seconds)}"] if seconds else []
@@ -155,7 +157,7 @@ def span(seconds: float) -> str:
     """Format a duration without parts that are 0: 2h, 1h5m, 42m, 90s."""
     if seconds < 600:
         return f"{seconds:.0f}s"
-    hours, minutes = divmod(int(seconds // 60), 60)
+    hours, minutes = divmod(round(seconds / 60), 60)
     return "".join([f"{hours}h" if hours else "", f"{minutes}m" if minutes else ""])
 
 
@@ -255,9 +257,9 @@ def last_words(reply: Reply) -> str:
     """Return the end of what the agent said; after FAILURE, the reason that it gave."""
     text = reply.answer.text.strip()
     if reply.promise == "FAILURE":
-        before, _, after = text.rpartition(_TAG)
+        before, _, after = text.rpartition(_FAILURE)
         text = after.strip() or before.strip()
-    return text[-LONGEST_WORDS:]
+    return _TAG.sub("", text).strip()[-LONGEST_WORDS:]
 
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")

@@ -46,6 +46,12 @@ def assemble(
     return "\n\n".join(parts) + "\n"
 
 
+def with_new_status(prompt: str, old: str, new: str) -> str:
+    """Replace the status in a prompt without a preamble."""
+    head = f"{TITLE}\n\n## STATUS\n"
+    return f"{head}{new}{prompt.removeprefix(head + old)}"
+
+
 def from_file(shown: str, text: str) -> str:
     """Return a context file's text below a line with its name."""
     return f"Source: {shown}\n\n{text}"
