@@ -86,6 +86,7 @@ def _spec(
         idle_timeout=call.bounds.idle_timeout,
         grace=call.bounds.kill_grace,
         stop=stop,
+        is_agent=True,
         keep=call.agent.keep_background,
         exit_grace=call.agent.exit_grace,
         finished=hang_detection.final_record_check(call.agent.output, source),

@@ -19,6 +19,13 @@ def signal_group(group: int, number: int) -> None:
         pass
 
 
+def is_in_group(pid: int, group: int) -> bool:
+    try:
+        return os.getpgid(pid) == group
+    except (ProcessLookupError, PermissionError):
+        return False
+
+
 def signal_all(pids: Iterable[int], number: int) -> None:
     for pid in pids:
         try:

@@ -23,6 +23,7 @@ class SignalSource(Protocol):
     def suspended(self) -> bool: ...
     def wait(self, seconds: float | None) -> None: ...
     def stop_self(self) -> None: ...
+    def report_stopping(self, grace: float, is_agent: bool) -> None: ...
 
 
 open_blocks: list["Signals"] = []  # active with-blocks, the innermost last
@@ -37,7 +38,7 @@ class Signals:
     """
 
     def __init__(self) -> None:
-        self._first = 0
+        self._first, self._first_at = 0, 0.0
         self._direct: dict[int, int] = {}
         self._passed: dict[int, int] = {}
         self._suspended = False
@@ -45,12 +46,22 @@ class Signals:
         self._lifeline_pending = True  # the lifeline may have data
         self.abandoned = False  # the guardian was killed
         self.when_abandoned: Callable[[], None] = lambda: None
+        self.when_stopping: Callable[[float, bool], None] = lambda grace, is_agent: None
 
     @property
     def first(self) -> int:
         """The first ending signal, which determines the exit code; 0 if none."""
         self._read_lifeline()
         return self._first
+
+    @property
+    def seconds_since_first(self) -> float:
+        """The seconds since the first ending signal; 0 if there was none."""
+        return clock.monotonic() - self._first_at if self.first else 0.0
+
+    def report_stopping(self, grace: float, is_agent: bool) -> None:
+        """Report that rooda ends a process, an agent or a command, because of a signal."""
+        self.when_stopping(grace, is_agent)
 
     @property
     def count(self) -> int:
@@ -151,8 +162,12 @@ class Signals:
             self.stop_self()
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        self._first = self._first or number
+        self._note_first(number)
         self._direct[number] = self._direct.get(number, 0) + 1
+
+    def _note_first(self, number: int) -> None:
+        if not self._first:
+            self._first, self._first_at = number, clock.monotonic()
 
     def _note_stop_pending(self, number: int, frame: FrameType | None) -> None:
         """Note Ctrl+Z or SIGCONT; the kernel also sends SIGCONT when the guardian dies."""
@@ -176,7 +191,7 @@ class Signals:
             self.when_abandoned()
             numbers = bytes((signal.SIGTERM,))
         for number in numbers:
-            self._first = self._first or number
+            self._note_first(number)
             self._passed[number] = self._passed.get(number, 0) + 1
 
 
@@ -204,6 +219,9 @@ class SignalsFromNow:
     def __init__(self, signals: Signals) -> None:
         self._signals, self._before = signals, signals.count
         self.wait, self.stop_self = signals.wait, signals.stop_self
+
+    def report_stopping(self, grace: float, is_agent: bool) -> None:
+        """Report nothing: the run has reported its end."""
 
     @property
     def count(self) -> int:

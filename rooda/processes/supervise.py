@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rooda.base import clock, files
 from rooda.processes import ending, guardian, table
-from rooda.processes.signals import SignalSource
+from rooda.processes.signals import Signals, SignalSource
 
 # Limits of one process: wall time, idle time, output size, and the time between its final message and its exit.
 LOOKS = 4  # checks of output and CPU use per idle timeout
@@ -87,8 +87,8 @@ class Limits:
 
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126
-_AFTER = (signal.SIGTERM, signal.SIGKILL)  # signals sent after the process's own stop signal
 NOT_DEAD = 1 << 16  # not an exit code
+LEAST_GRACE = 0.25  # seconds between TERM and KILL for processes that have had no TERM yet
 SETTLED = 0.003  # seconds; a process that runs longer leaves time for a disk flush
 
 
@@ -106,8 +106,9 @@ class Spec(NamedTuple):
     idle_timeout: float = 0.0
     exit_grace: float = 0.0  # seconds from its final message to its exit
     finished: Callable[[], bool] | None = None  # True once it has written its final message
-    grace: float = 5.0
+    grace: float = 5.0  # seconds from the first signal to KILL, for its whole tree
     stop: int = signal.SIGTERM
+    is_agent: bool = False
     keep: bool = False  # its descendants may run until the run ends
     cap: int = 0  # bytes of output kept, 0 = all
     on_start: Callable[[int], None] | None = None  # records the PID on disk
@@ -163,7 +164,8 @@ class _Task:
 
     def __init__(self, spec: Spec) -> None:
         self.spec, self.ended, self.seconds = spec, "", 0.0
-        self._reason, self._signals_left, self._until = "", [int(spec.stop), *_AFTER], 0.0
+        self._reason, self._until, self._kill_at = "", 0.0, 0.0
+        self._next = self._send_term  # what to do at `_until`
         self.pid, self._code, self._output = 0, NOT_DEAD, spec.opened
         try:
             self._output = _output(spec)
@@ -175,34 +177,58 @@ class _Task:
         self.limits = Limits(self._output, spec.timeout, spec.idle_timeout, spec.cap, spec.exit_grace, spec.finished)
 
     def end(self, reason: str) -> None:
-        """Begin to end the process: with its own stop signal, then TERM, then KILL."""
+        """Begin to end the process: its own stop signal now, TERM at half the grace, KILL at the end of the grace."""
         if not self._reason:
-            self._reason = reason
-            self._send_next_signal()
+            self._reason, now = reason, clock.monotonic()
+            ending.signal_group(self.pid, self.spec.stop)
+            self._until, self._kill_at = now + self.spec.grace / 2, now + self.spec.grace
 
-    def look(self, impatient: bool) -> float | None:
-        """Enforce the limits and return the seconds until the next check. `impatient` skips the grace periods."""
+    def look(self, impatient: bool, everything: bool) -> float | None:
+        """Enforce the limits and return the seconds until the next check.
+
+        `impatient` skips the grace. `everything`: all processes below rooda belong to tasks that are ending.
+        """
         if not self._reason:
             reason, pause = self.limits.due()
             if not reason:
                 return pause
             self.end(reason)
-        elif impatient and self._signals_left:
-            self._signals_left = [signal.SIGKILL]
-            self._send_next_signal()
+        if impatient and self._next != self._give_up:
+            self._kill(everything)
         elif clock.monotonic() >= self._until:
-            self._send_next_signal() if self._signals_left else self.close()
+            self._next(everything)
         return max(self._until - clock.monotonic(), 0.0)
 
-    def _send_next_signal(self) -> None:
-        number = self._signals_left.pop(0)
-        if self._signals_left[:1] == [number]:
-            self._signals_left.pop(0)
-        ending.signal_group(self.pid, number)
-        self._until = clock.monotonic() + (self.spec.grace if self._signals_left else ending.LAST_WAIT)
+    def _send_term(self, everything: bool) -> None:
+        """Send TERM to the whole tree, but not again to the process's own group."""
+        below = table.descendants(os.getpid() if everything else self.pid, ending.spared)
+        if self.spec.stop == signal.SIGTERM:
+            below = [pid for pid in below if not ending.is_in_group(pid, self.pid)]
+        else:
+            ending.signal_group(self.pid, signal.SIGTERM)
+        ending.signal_all(below, signal.SIGTERM)
+        ending.signal_all(below, signal.SIGCONT)
+        self._next, self._until = self._kill, self._kill_at
+
+    def _kill(self, everything: bool) -> None:
+        ending.signal_group(self.pid, signal.SIGKILL)
+        self._kill_at = min(self._kill_at, clock.monotonic())
+        self._next, self._until = self._give_up, clock.monotonic() + ending.LAST_WAIT
+
+    def _give_up(self, everything: bool) -> None:
+        self.close()
+
+    @property
+    def grace_left(self) -> float:
+        """The seconds that its descendants have to end: what is left of the grace if the process had to end itself."""
+        return max(self._kill_at - clock.monotonic(), 0.0) if self._reason else self.spec.grace
 
     def close(self) -> None:
         self.ended, self.seconds = self._reason or "exit", clock.monotonic() - self._began - self.limits.slept
+
+    @property
+    def is_ending(self) -> bool:
+        return bool(self._reason)
 
     @property
     def reaped(self) -> bool:
@@ -236,9 +262,12 @@ def start_background(spec: Spec) -> int:
         os.close(output)
 
 
-def end_leftovers(signals: SignalSource, grace: float) -> int:
-    """End all remaining descendants, such as those left by calls with `keep`; return their number."""
-    return _sweep((), grace, signals)
+def end_leftovers(signals: Signals, grace: float) -> int:
+    """End all remaining descendants, such as those left by calls with `keep`; return their number.
+
+    After a signal they have what is left of the grace that began with it.
+    """
+    return _sweep((), max(grace - signals.seconds_since_first, min(grace, LEAST_GRACE)), signals)
 
 
 def _output(spec: Spec) -> int:
@@ -295,11 +324,12 @@ def _not_started(problem: OSError | ValueError, spec: Spec) -> ProcessResult:
 def _watch(tasks: Sequence[_Task], signals: SignalSource, periodic: Periodic | None) -> None:
     """Wait until all tasks have ended: handle exits, signals and limits. A signal just before the start counts."""
     while running := _still_running(tasks):
-        for task in running if signals.count else ():
-            task.end("interrupted")
+        if signals.count:
+            _begin_to_stop(running, signals)
         if signals.suspended:
             _suspend([task.limits for task in running], signals)
-        pauses = [pause for task in running if (pause := task.look(signals.count > 1)) is not None]
+        everything = bool(signals.count) or (len(tasks) == 1 and not tasks[0].spec.keep)
+        pauses = [pause for task in running if (pause := task.look(signals.count > 1, everything)) is not None]
         if periodic:
             periodic.work()
             pauses.append(periodic.every)
@@ -307,6 +337,15 @@ def _watch(tasks: Sequence[_Task], signals: SignalSource, periodic: Periodic | N
         ending.reap_while_waiting([task.pid for task in tasks])
     if periodic:
         periodic.work()
+
+
+def _begin_to_stop(running: Sequence[_Task], signals: SignalSource) -> None:
+    """End all tasks; report it once, with the longest grace of those that were still working."""
+    working = [task.spec for task in running if not task.is_ending]
+    for task in running:
+        task.end("interrupted")
+    if working:
+        signals.report_stopping(max(spec.grace for spec in working), any(spec.is_agent for spec in working))
 
 
 def _still_running(tasks: Iterable[_Task]) -> list[_Task]:
@@ -344,7 +383,7 @@ def _reap(tasks: Sequence[_Task], signals: SignalSource) -> int:
         task.reap()
     if tasks and not keep and not guardian.childless():
         unreaped = [task.pid for task in tasks if not task.reaped]
-        swept = _sweep(unreaped, max(task.spec.grace for task in tasks), signals)
+        swept = _sweep(unreaped, max(task.grace_left for task in tasks), signals)
     return swept
 
 

@@ -255,6 +255,14 @@ class QuestionAnswered(Event, name="question.answered"):
     answer: str | None  # `y`, `n`, the text entered, or null if there was no answer
 
 
+class Stopping(Event, name="stopping"):
+    """A signal arrived while agents or commands were running. rooda ends them and all processes below them."""
+
+    signal: int  # number of the first signal
+    grace: float  # seconds until they are killed
+    what: Annotated[str, "agent", "command"]  # what was running
+
+
 class Problem(Event, name="problem"):
     """A problem that did not stop the run. May be emitted at any time."""
 

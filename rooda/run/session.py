@@ -29,6 +29,7 @@ from rooda.run.event_records import (
     Rested,
     Resting,
     SessionEnd,
+    Stopping,
 )
 from rooda.run.events import Events, Journal
 from rooda.run.folder import RunFolder, new_id
@@ -85,7 +86,7 @@ class Session:
         self.calls = AgentCalls(
             self.context, folder, self._events, self._ledger, self._commands, self._gate, self.signalled
         )
-        signals.when_abandoned = self._ledger.abandon
+        signals.when_abandoned, signals.when_stopping = self._ledger.abandon, self._report_stopping
 
     def _watching(self, owner: Owner) -> Watch | None:
         workspaces.record(self.context.workspace)
@@ -111,6 +112,9 @@ class Session:
     def subscribe(self, subscriber: Callable[[Json], None], events: Container[str]) -> None:
         """Call `subscriber` after any of these events is written."""
         self._events.subscribe(subscriber, events)
+
+    def _report_stopping(self, grace: float, is_agent: bool) -> None:
+        self.emit(Stopping(signal=self._signals.first, grace=grace, what="agent" if is_agent else "command"))
 
     def _subscribe(self, show: Callable[[Json], None], owner: Owner) -> None:
         """Subscribe all handlers of events. The screen is first, so that it shows an event before a hook runs."""

@@ -194,7 +194,7 @@ LOOP = {
     ),
     "kill_grace": Key(
         SECONDS,
-        "seconds between the signal that asks an agent to stop and SIGKILL",
+        "seconds between the signal that asks an agent and its processes to stop and SIGKILL",
         default=5,
         into="bounds.kill_grace",
         group="call",

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeAlias
 
 from rooda.base.json import Json
-from rooda.base.text import format_seconds, format_tenths
+from rooda.base.text import format_number, format_seconds, format_tenths
 
+_INTERRUPT = 2  # SIGINT
 MOST_NAMES = 5  # file names in one line
 LEVELS = {"debug": 0, "info": 1, "warn": 2, "result": 2, "error": 3}  # "result" is shown with --quiet, too
 
@@ -90,6 +91,14 @@ def _problem(record: Json) -> list[Line]:
     return [warning(record["text"], to_stderr=True)]
 
 
+def _stopping(record: Json) -> list[Line]:
+    if not record["grace"]:
+        return []
+    again = " Press Ctrl+C again to end it now." if record["signal"] == _INTERRUPT else ""
+    text = f"Stopping: the {record['what']} has {format_number(record['grace'])} s.{again}"
+    return [info(text, to_stderr=True)]
+
+
 def _gate_ended(record: Json) -> list[Line]:
     return [Line("debug", f"Gate {record['gate']}: {record['verdict']} in {format_tenths(record['elapsed'])}")]
 
@@ -109,4 +118,5 @@ _MAKERS: LineMakers = {
     "snapshot.omitted": _left_out,
     "problem": _problem,
     "resting": _resting,
+    "stopping": _stopping,
 }

@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import time
 
 import pytest
 
@@ -23,7 +24,7 @@ def test_O_025_O_026_O_066_O_065_a_signal_during_a_call(bare: Workspace, procedu
         "[T] Iteration 2/4 starting...",
         f"[T] Interrupted. State saved. Resume with: rooda resume {procedure}",
     ]
-    assert ran.err == ""
+    assert masked(ran.err.splitlines())[0].startswith("[T] Stopping: the agent has 5 s.")
     state = bare.state(procedure)
     assert (state["status"], state["iteration"], state["consecutive_failures"]) == ("interrupted", 2, 0)
     assert not alive(bare.calls[1].pid)
@@ -114,6 +115,25 @@ def test_OA_02_a_stubborn_agent_is_killed(ws: Workspace) -> None:
     assert (ws.state()["status"], ws.state()["iteration"]) == ("interrupted", 1)
     assert not alive(ws.calls[0].pid)
     assert ws.leftovers() == []
+
+
+def test_E_23_one_grace_covers_the_whole_tree(ws: Workspace) -> None:
+    """A child outside the agent's group gets TERM while the agent still has its time; both ignore it and are killed."""
+    grace = 2.0
+    ws.procedure(keys=f"kill_grace = {grace}\n")
+    child = 'trap "kill -0 $AGENT && echo asked >asked" TERM; echo >ready; while :; do sleep 0.05; done'
+    ws.side(1, f"AGENT=$$ setsid sh -c '{child}' &\ntrap '' TERM\nwhile :; do sleep 0.1; done")
+    running = ws.start("build", "-n", "3")
+    until(lambda: ws.exists("ready"), what="the child to be ready")
+    began = time.monotonic()
+    running.signal(signal.SIGINT)
+    until(lambda: "Stopping: the agent has 2 s. Press Ctrl+C again to end it now." in running.err, what="the answer")
+    assert running.process.poll() is None
+    assert running.finish() == 130
+    assert time.monotonic() - began < 2 * grace  # two graces, one after the other, would take longer
+    assert ws.exists("asked") and ws.leftovers() == []
+    stopping = next(event for event in ws.events() if event["event"] == "stopping")
+    assert (stopping["signal"], stopping["grace"], stopping["what"]) == (signal.SIGINT, grace, "agent")
 
 
 def test_OA_02_a_second_signal_skips_the_grace(ws: Workspace) -> None:
