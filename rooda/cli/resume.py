@@ -36,7 +36,7 @@ def _require_its_own(ctx: click.Context, loop: Loop) -> None:
     """Raise UsageProblem if an option was given that loops of this kind don't have."""
     if loop.kind == registry.OODA:
         return
-    own = registry.kind(loop.kind).resume_options()
+    own = {*registry.kind(loop.kind).resume_options(), "warn_unknown"}
     for option in ctx.command.params:
         if isinstance(option, click.Option) and option.name not in own and _is_typed(ctx, str(option.name)):
             flag = max(option.opts, key=len)
@@ -118,6 +118,7 @@ resume = click.Command(
     params=[
         click.Argument(["name"], required=False, shell_complete=common.tab_resumable),
         click.Option(["--all", "everything"], is_flag=True, help="Resume every cut-off run, in all workspaces."),
+        click.Option(["--warn-unknown"], is_flag=True, hidden=True),  # for the runs that --all starts
         click.Option(["--wait"], is_flag=True, help="With --all: wait for the runs to end; a signal ends them."),
         *options.for_resume(),
     ],
@@ -212,7 +213,7 @@ def _resume_in_background(each: CutOff, haste: StopRequest) -> int:
     """Resume a run in the background. Return OK, UNDECIDED if it is already running, or FAILED."""
     if haste.signal:
         raise Interrupted(haste.signal)
-    words = ["-C", each.workspace, "resume", each.loop.name, "--detach"]
+    words = ["-C", each.workspace, "resume", each.loop.name, "--detach", "--warn-unknown"]
     env = {key: value for key, value in os.environ.items() if key not in MANAGER_VARIABLES}
     done = capture.capture([*detach.rooda_command(), *words], timeout=PATIENCE, env=env, cwd=each.workspace)
     who = f"{each.loop.name} in {each.workspace}"

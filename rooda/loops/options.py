@@ -30,6 +30,7 @@ class RunOptions(NamedTuple):
     worktree: bool = False
     remembered: tuple[str, ...] = ()  # options reused from an earlier start, see loops/remembered
     untrusted: bool = False  # ignore commands and programs configured in the workspace's files
+    warn_unknown: bool = False  # warn about misspelt keys instead of refusing them
 
 
 _FOLDER = click.Path(exists=True, file_okay=False)
@@ -165,7 +166,13 @@ def run_options(typed: Json) -> RunOptions:
     opening = "resume" if typed.get("resume") else "fresh" if typed.get("fresh") else ""
     how = (typed["json"], typed["verbose"], typed["quiet"], typed.get("worktree", False))
     return RunOptions(
-        flags, typed.get("dry_run", False), opening, *how, typed.get("remembered", ()), typed.get("untrusted", False)
+        flags,
+        typed.get("dry_run", False),
+        opening,
+        *how,
+        typed.get("remembered", ()),
+        typed.get("untrusted", False),
+        typed.get("warn_unknown", False),
     )
 
 

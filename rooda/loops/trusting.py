@@ -4,11 +4,12 @@ import shlex
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from rooda.errors import Undecided
+from rooda.errors import ConfigProblem, Undecided
 from rooda.loops.options import RunOptions
 from rooda.settings import trust_watch
 from rooda.settings.layers import Settings
 from rooda.settings.trust_watch import Watch
+from rooda.views.say import warned
 
 if TYPE_CHECKING:
     from rooda.settings.trust import Source
@@ -17,7 +18,13 @@ _ignored: set[str] = set()  # folders whose settings the user chose to ignore in
 
 
 def checked(found: Settings, asked: RunOptions, config: str | None, resumed: bool = False) -> Settings:
-    """Return the settings to run with; raise Undecided if the user does not trust the workspace's own settings."""
+    """Return the settings to run with, after printing their warnings.
+
+    Raises ConfigProblem for a misspelt key, and Undecided if the user does not trust the workspace's own settings.
+    """
+    if found.misspelt and not asked.warn_unknown:
+        raise ConfigProblem("\n".join(found.misspelt), "Correct the spelling, or remove the line.")
+    warned(found)
     if found.untrusted:
         return found
     ignores = asked.untrusted or trust_watch.top_of(found.workspace) in _ignored

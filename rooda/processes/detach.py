@@ -10,6 +10,7 @@ from rooda.processes import signals
 
 _report_pipe = -1  # in the detached process: the pipe to the command that started it
 _console = ""  # output file until the run has a folder
+_relayed: list[str] = []  # lines for the terminal on which the command was typed
 
 
 def detach(speak: Callable[[str, bool], object]) -> None:
@@ -33,6 +34,12 @@ def detach(speak: Callable[[str, bool], object]) -> None:
         os.close(each)
 
 
+def relay(text: str) -> None:
+    """Show a line also where the command was typed, once the run starts. Does nothing unless detached."""
+    if _report_pipe >= 0:
+        _relayed.append(text)
+
+
 def report_started(run: str, folder: Callable[[], str], workspace: str) -> None:
     """Move the console output to the run's folder and report the start to the parent. Does nothing unless detached."""
     global _report_pipe  # noqa: PLW0603
@@ -51,7 +58,8 @@ def report_started(run: str, folder: Callable[[], str], workspace: str) -> None:
     os.close(descriptor)
     try:
         files.write_all(
-            _report_pipe, json.dumps({"run": run, "console": path, "workspace": workspace}).encode() + b"\n"
+            _report_pipe,
+            json.dumps({"run": run, "console": path, "workspace": workspace, "lines": _relayed}).encode() + b"\n",
         )
     except OSError:
         pass  # the parent is gone; the loop continues
@@ -64,7 +72,9 @@ def _wait(child: signals.ForwardingChild, listen: int, speak: Callable[[str, boo
     with os.fdopen(listen, "rb") as file:
         line = file.readline()
     if line:
-        run, console, workspace = json.loads(line).values()
+        run, console, workspace, relayed = json.loads(line).values()
+        for text in relayed:
+            speak(text, True)
         lines = [f"Started in the background: {run}", f"Output: {console}", *access_hints(workspace)]
         speak("\n".join(lines), False)
         return child.wait() if child.signaled else 0

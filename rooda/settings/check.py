@@ -14,6 +14,7 @@ from rooda.settings.types import (
     Key,
     ValueType,
     did_you_mean,
+    is_near,
     shown,
     table_faults,
     table_of,
@@ -38,7 +39,8 @@ def faults_of(tree: Tree, own_keys: OwnKeys) -> list[Fault]:
     Hints.left = Hints.MOST
     for name, value in tree.items():
         if name not in known:
-            faults.append(Fault((name,), f"unknown {_thing(value)}{_root_hint(name, known)}", warning=True))
+            near, text = is_near(name, known), f"unknown {_thing(value)}{_root_hint(name, known)}"
+            faults.append(Fault((name,), text, warning=True, near=near))
         elif not isinstance(value, dict):
             faults.append(Fault((name,), f"must be a table, got {shown(value)}"))
         else:
@@ -81,7 +83,9 @@ def _table(name: str, value: Tree, own_keys: OwnKeys) -> list[Fault]:
 
 _PROCEDURE = ValueType("must be a table", lambda value: table_faults(value, PROCEDURE))
 _AGENT = ValueType("must be a table", lambda value: table_faults(value, AGENT))
-_PRICE = ValueType("must be a table", lambda value: table_faults(value, PRICE))
+_PRICE = ValueType(
+    "must be a table", lambda value: [fault._replace(near=False) for fault in table_faults(value, PRICE)]
+)
 
 
 def _procedure_names(procedures: Tree) -> list[Fault]:

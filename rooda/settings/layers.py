@@ -1,7 +1,7 @@
 """Loads and checks all settings, as layers from the strongest to the weakest."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rooda.base import files, workspace_files
@@ -128,6 +128,7 @@ class Settings(NamedTuple):
     layers: tuple[Layer, ...]
     warnings: tuple[str, ...]
     own_keys: OwnKeys
+    misspelt: tuple[str, ...] = ()  # those of the warnings that are errors for a start
     untrusted: bool = False  # True: settings of the workspace that need trust are left out
     own_files: tuple[str, ...] = ()  # agents that an untrusted workspace has settings for
     watch: Watch | None = None
@@ -187,14 +188,16 @@ def load(workspace: str, config: str | None, environ: Mapping[str, str] | None, 
     layers = [Layer(ENVIRONMENT, "", tree)]
     sources = find(workspace, config, environ)
     require_own(workspace, config, environ, own_keys)
+    misspelt: list[str] = []
     for source in sources:
-        layer, faults, notes = _read(workspace, source, own_keys)
-        layers += [layer] if layer else []
-        problems += faults
-        warnings += notes
+        found = _read(workspace, source, own_keys)
+        layers += [found.layer] if found.layer else []
+        problems += found.errors
+        warnings += found.warnings
+        misspelt += found.misspelt
     if problems:
         raise ConfigProblem("\n".join(problems))
-    return Settings(workspace, tuple(layers), tuple(warnings), own_keys)
+    return Settings(workspace, tuple(layers), tuple(warnings), own_keys, tuple(misspelt))
 
 
 def require_own(workspace: str, config: str | None, environ: Mapping[str, str], own_keys: OwnKeys) -> None:
@@ -203,7 +206,7 @@ def require_own(workspace: str, config: str | None, environ: Mapping[str, str], 
 
     settings = "" if config else workspace_file(workspace)
     if ownership.foreign(workspace, settings, environ):
-        user = _read(workspace, Source(USER, user_file(environ)), own_keys)[0]
+        user = _read(workspace, Source(USER, user_file(environ)), own_keys).layer
         ownership.require_own(workspace, settings, environ, user.tree if user else {})
 
 
@@ -230,25 +233,34 @@ def _data(workspace: str, source: Source) -> bytes:
     return files.read(source.path, workspace_files.TEXT)
 
 
-def _read(workspace: str, source: Source, own_keys: OwnKeys) -> tuple[Layer | None, list[str], list[str]]:
-    """Read a settings file; return its layer, its errors and its warnings."""
+class _File(NamedTuple):
+    """A settings file that was read: its layer and its faults. `misspelt`: the warnings that a start refuses."""
+
+    layer: Layer | None
+    errors: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+    misspelt: Sequence[str] = ()
+
+
+def _read(workspace: str, source: Source, own_keys: OwnKeys) -> _File:
+    """Read and check a settings file."""
     try:
         data = _data(workspace, source)
     except OSError as problem:
-        return None, _unreadable(source, problem), []
+        return _File(None, _unreadable(source, problem))
     if source.tier == BUILT_IN:
         import tomllib
 
-        return Layer(source.tier, source.path, tomllib.loads(data.decode())), [], []
+        return _File(Layer(source.tier, source.path, tomllib.loads(data.decode())))
     try:
         tree, lines = parse(data.decode().removeprefix("\ufeff"))
     except UnicodeDecodeError as problem:
         line = data.count(b"\n", 0, problem.start) + 1
-        return None, [f"{source.path}:{line}: is not UTF-8 text (byte 0x{data[problem.start]:02x})"], []
+        return _File(None, [f"{source.path}:{line}: is not UTF-8 text (byte 0x{data[problem.start]:02x})"])
     except ValueError as problem:
         from rooda.settings import toml
 
-        return None, [f"{source.path}{toml.sentence(problem, data)}"], []
+        return _File(None, [f"{source.path}{toml.sentence(problem, data)}"])
     notices, faults = rename_old_keys(tree, lines), faults_of(tree, own_keys)
     if source.tier != USER and "trust" in tree:
         faults.append(Fault(("trust",), f"only your own settings can have this table: {user_file(os.environ)}"))
@@ -256,10 +268,12 @@ def _read(workspace: str, source: Source, own_keys: OwnKeys) -> tuple[Layer | No
         if fault.warning:
             _drop(tree, fault.path)
     faults = notices + faults
-    return (
+    said = [(fault, _sentence(source.path, lines, fault)) for fault in faults]
+    return _File(
         Layer(source.tier, source.path, tree, lines),
-        [_sentence(source.path, lines, fault) for fault in faults if not fault.warning],
-        [_sentence(source.path, lines, fault) for fault in faults if fault.warning],
+        [text for fault, text in said if not fault.warning],
+        [text for fault, text in said if fault.warning],
+        [text for fault, text in said if fault.near],
     )
 
 

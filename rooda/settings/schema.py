@@ -408,7 +408,11 @@ _COMMANDS = """
     events why diff undo snapshots attach pause continue service prune trust
 """
 COMMANDS = tuple(_COMMANDS.split())
-RESERVED = frozenset({*COMMANDS, "help", "demo"})
+_FURTHER = """
+    help demo runs set say forecast tasks answer worker fleet page metrics export cancel clean watch schedule eval fork
+    memory
+"""
+RESERVED = frozenset({*COMMANDS, *_FURTHER.split()})
 
 
 def flag_of(key: str) -> str:

@@ -1,6 +1,6 @@
 """Defines the value types of settings, and the rows `Key` and `Option` that describe a setting."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from rooda.settings.toml import Path
@@ -15,6 +15,7 @@ class Fault(NamedTuple):
     path: Path
     text: str
     warning: bool = False
+    near: bool = False  # an unknown key that is probably a typing error: a start refuses it
 
     def under(self, *path: str | int) -> "Fault":
         return self._replace(path=(*path, *self.path))
@@ -68,6 +69,28 @@ def nearest(word: str, known: tuple[str, ...] | list[str]) -> str:
         return ""
     exact = [name for name in known if name.lower() == word.lower().replace("-", "_")]
     return (exact or difflib.get_close_matches(word, list(known), 1) or [""])[0]
+
+
+EDITS = 2  # characters by which a misspelt key may differ from the right one
+
+
+def is_near(word: str, known: Iterable[str]) -> bool:
+    """True if a key differs from a known one by at most two edits, and by at most half of the shorter name."""
+    return Hints.left > 0 and any(_is_misspelt(word, name) for name in known)
+
+
+def _is_misspelt(word: str, name: str) -> bool:
+    most = min(EDITS, min(len(word), len(name)) // 2)
+    if abs(len(word) - len(name)) > most:
+        return False
+    row = [*range(len(name) + 1)]
+    for at, letter in enumerate(word, 1):
+        left, row = row, [at]
+        for there, other in enumerate(name, 1):
+            row.append(min(left[there] + 1, row[-1] + 1, left[there - 1] + (letter != other)))
+        if min(row) > most:
+            return False
+    return row[-1] <= most
 
 
 def simple(expected: str, accepts: Callable[[Any], bool], read: Callable[[str], Any] = str) -> ValueType:
@@ -252,7 +275,8 @@ def table_faults(value: Any, keys: Mapping[str, Key], required: tuple[str, ...] 
         if key in keys:
             faults += [fault.under(key) for fault in keys[key].type.faults(inner)]
         else:
-            faults.append(Fault((key,), f"unknown key{_known(key, keys)}", warning=True))
+            near = is_near(key, keys)
+            faults.append(Fault((key,), f"unknown key{_known(key, keys)}", warning=True, near=near))
     return faults
 
 

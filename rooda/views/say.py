@@ -26,8 +26,16 @@ def screen_size() -> tuple[int, int]:
 def warned(settings: "Settings") -> "Settings":
     """Print the warnings of the settings and return them."""
     for text in settings.warnings:
-        say(f"WARNING: {text}", to_stderr=True)
+        say_here(f"WARNING: {text}")
     return settings
+
+
+def say_here(text: str) -> None:
+    """Print a line to stderr; with --detach, also where the command was typed."""
+    from rooda.processes import detach
+
+    say(text, to_stderr=True)
+    detach.relay(text)
 
 
 def say_bytes(data: bytes) -> None:

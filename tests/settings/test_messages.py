@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.kit.workspace import FAKE_AI, Workspace
+from tests.kit.workspace import FAKE_AI, Workspace, until
 
 NAMES = [
     *("agents-sync", "audit-agents", "audit-impl", "audit-impl-to-spec", "audit-spec", "audit-spec-to-impl"),
@@ -139,14 +139,56 @@ def test_OU_28_config_replaces_the_workspace_file(ws: Workspace) -> None:
 
 def test_OU_30_unknown_keys_warn(ws: Workspace) -> None:
     """An unknown key is a warning with file, line and the nearest right key, in a run too; the run continues."""
-    ws.config(ws.read("rooda.toml").replace("[loop]\n", "[loop]\nfailure_treshold = 2\n") + "\n[lop]\nx = 1\n")
+    ws.config(ws.read("rooda.toml").replace("[loop]\n", "[loop]\nfailure_limit = 2\n") + "\n[looping]\nx = 1\n")
     for words in (("build", "-n", "1"), ("build", "--dry-run"), ("config", "show")):
         ran = ws.rooda(*words)
         assert ran.code == 0
         assert "WARNING: " in ran.err and "WARNING" not in ran.out
-        assert "rooda.toml:2: loop.failure_treshold: unknown key; did you mean 'failure_threshold'?" in ran.err
-        assert "lop: unknown table; did you mean 'loop'?" in ran.err
+        assert "rooda.toml:2: loop.failure_limit: unknown key" in ran.err
+        assert "looping: unknown table; did you mean 'loop'?" in ran.err
     assert len(ws.calls) == 1
+
+
+MISSPELT = "rooda.toml:2: loop.failure_treshold: unknown key; did you mean 'failure_threshold'?"
+
+
+def test_E_25_a_misspelt_key_is_an_error_for_a_start(ws: Workspace) -> None:
+    """A start is refused (exit 2); commands that only show or end something warn; prices and env have any keys."""
+    written = ws.read("rooda.toml")
+    ws.config(written.replace("[loop]\n", "[loop]\nfailure_treshold = 2\n"))
+    for words in (("build", "-n", "1"), ("run", "build"), ("goal", "run", "x"), ("reflex", "new", "x")):
+        ran = ws.rooda(*words)
+        assert ran.code == 2 and MISSPELT in ran.err and "WARNING" not in ran.err, words
+    assert ws.calls == []
+    for words in (("config", "show"), ("doctor",), ("build", "--dry-run")):
+        ran = ws.rooda(*words)
+        assert ran.code == 0 and MISSPELT in ran.out + ran.err, words
+    assert ws.rooda("status").code == 0 and ws.rooda("stop").code == 0
+    free = '[models]\nmodl = "x"\n[prices.x]\ninptu = 1\ninput = 1\noutput = 1\n[agents.a.env]\nenf = "x"\n'
+    ws.config(f"{written}\n{free}")
+    assert ws.rooda("build", "-n", "1").code == 0
+
+
+def test_E_25_a_cut_off_run_is_resumed_in_spite_of_a_misspelt_key(ws: Workspace) -> None:
+    """`resume --all` resumes it with a warning; `resume NAME` is a start and is refused."""
+    ws.side(1, 'kill -9 "$PPID"; sleep 30')
+    ws.rooda("build", "-n", "2")
+    ws.config(ws.read("rooda.toml").replace("[loop]\n", "[loop]\nfailure_treshold = 2\n"))
+    assert ws.rooda("resume", "build").code == 2
+    ran = ws.rooda("resume", "--all")
+    assert ran.code == 0 and "Resumed build" in ran.out
+    until(lambda: not ws.exists(".rooda/state/build.json"))
+
+
+def test_E_25_warnings_are_printed_where_the_command_was_typed(ws: Workspace) -> None:
+    """With --detach and with --worktree the terminal gets them."""
+    ws.config(ws.read("rooda.toml").replace("[loop]\n", "[loop]\nnonsense = 2\n"))
+    ran = ws.rooda("build", "-n", "1", "--detach")
+    assert ran.code == 0 and "rooda.toml:2: loop.nonsense: unknown key" in ran.err
+    until(lambda: any(event["event"] == "run.ended" for event in ws.events()))
+    ws.git("init", "-q")
+    ws.git("commit", "-q", "--allow-empty", "-m", "x")
+    assert "loop.nonsense: unknown key" in ws.rooda("build", "-n", "1", "--worktree").err
 
 
 def test_OU_31_the_environment(ws: Workspace) -> None:

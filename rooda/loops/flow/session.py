@@ -67,7 +67,7 @@ from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
 from rooda.settings.trust import Source
 from rooda.settings.where import Where
-from rooda.views.say import say, warned
+from rooda.views.say import say
 
 
 class Prepared(NamedTuple):
@@ -105,7 +105,7 @@ class Invocation(NamedTuple):
 
 
 def invocation(where: Where, asked: RunOptions, resumed: bool = False) -> Invocation:
-    found = trusting.checked(warned(configuration.load(where.workspace, where.config)), asked, where.config, resumed)
+    found = trusting.checked(configuration.load(where.workspace, where.config), asked, where.config, resumed)
     made, look = setup(found, "flow", asked.flags)
     repo = require_repository(where.workspace)
     return Invocation(where, asked, found, made, look, repo, FlowScreen(launch.screen_options(made, asked)))

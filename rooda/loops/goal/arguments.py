@@ -27,7 +27,6 @@ from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
 from rooda.settings.trust import Source
 from rooda.settings.where import Where
-from rooda.views.say import warned
 from rooda.views.screen import ScreenOptions
 
 UNITS = {"iterations": "iterations", "budget": "dollars"}
@@ -52,7 +51,7 @@ class Prepared(NamedTuple):
 def prepare(where: Where, typed: Json, resumed: bool = False) -> Prepared:
     """Load the settings, check the agent and create the screen of a session."""
     chosen = options.run_options(typed)
-    settings = warned(configuration.load(where.workspace, where.config))
+    settings = configuration.load(where.workspace, where.config)
     settings = trusting.checked(settings, chosen, where.config, resumed)
     made, look = setup(settings, "goal", chosen.flags, price_raw=True)
     if made.agent is None:

@@ -190,8 +190,10 @@ def prepared(
     from rooda.loops import configuration
     from rooda.views.say import warned
 
-    found = warned(found or configuration.load(where.workspace, where.config))
-    if not asked.dry_run:
+    found = found or configuration.load(where.workspace, where.config)
+    if asked.dry_run:
+        warned(found)
+    else:
         from rooda.loops import trusting
 
         found = trusting.checked(found, asked, where.config, resumed)

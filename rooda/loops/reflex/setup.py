@@ -14,7 +14,6 @@ from rooda.settings.layers import BUILT_IN
 from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
 from rooda.settings.where import Where
-from rooda.views.say import warned
 
 PHASES = ("plan", "produce", "prepare", "evaluate", "critique", "refine")
 
@@ -35,7 +34,7 @@ class Prepared(NamedTuple):
 
 def prepared(where: Where, asked: RunOptions, own: Json, resumed: bool = False) -> Prepared:
     """Resolve the settings and check the agent. `own`: settings of [reflex] that were given on the command line."""
-    found = trusting.checked(warned(configuration.load(where.workspace, where.config)), asked, where.config, resumed)
+    found = trusting.checked(configuration.load(where.workspace, where.config), asked, where.config, resumed)
     flags = {**asked.flags, **own}
     made, look = setup(found, "reflex", flags)
     if made.agent and _read_only_by_default(found, look, made.agent):
