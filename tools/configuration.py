@@ -44,7 +44,8 @@ The environment counts as the strongest of your `[loop]` tables.
 
 For an invalid value rooda reports file, line, key and the expected value, and starts nothing (exit 2). An unknown key
 is a warning. One that is within two edits of a known key is a typing error: a start refuses it (exit 2); `doctor`,
-`config show`, `status`, `stop` and `resume --all` only warn. A path in a file is relative to that file, a path in an option to the workspace. The program of an agent's
+`config show`, `status`, `stop` and `resume --all` only warn. A path in a file is relative to that file, a path in an
+option to the workspace. The program of an agent's
 command is such a path if it contains a `/`; if it does not exist beside the file, rooda looks in the workspace.
 
 ### Files that count

@@ -63,6 +63,8 @@ def _advice(problem: click.ClickException) -> str:
         return f"Options of a run follow its name: rooda build {problem.option_name} …" if known else ""
     if "unexpected extra argument" in problem.format_message():
         takes = {parameter.name for parameter in ctx.command.params}
+        if "task" in takes and "context" in takes:
+            return "Put the task in quotes."
         if "context" in takes:
             return 'Describe the task with --context "TEXT".'
         return "Put the specification in quotes, or in a file: --file FILE." if "spec" in takes else ""

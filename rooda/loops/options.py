@@ -31,6 +31,7 @@ class RunOptions(NamedTuple):
     remembered: tuple[str, ...] = ()  # options reused from an earlier start, see loops/remembered
     untrusted: bool = False  # ignore commands and programs configured in the workspace's files
     warn_unknown: bool = False  # warn about misspelt keys instead of refusing them
+    task: str = ""  # the argument TASK of a procedure; it is also the first of its contexts
 
 
 _FOLDER = click.Path(exists=True, file_okay=False)
@@ -173,6 +174,7 @@ def run_options(typed: Json) -> RunOptions:
         typed.get("remembered", ()),
         typed.get("untrusted", False),
         typed.get("warn_unknown", False),
+        typed.get("task") or "",
     )
 
 

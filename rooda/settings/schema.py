@@ -323,6 +323,14 @@ PROCEDURE = {
         kept=True,
         group="prompt",
     ),
+    "context_files": Key(
+        TEXTS,
+        "files added to every prompt, after context; each must exist",
+        flag=Option("Add a file to the prompt; repeatable.", ("--context-file",), metavar="FILE", many=True),
+        kinds=PROCEDURES,
+        kept=True,
+        group="prompt",
+    ),
     "parameters": Key(
         PARAMETERS,
         "values for {{name}} in the phases",

@@ -83,7 +83,7 @@ def _is_misspelt(word: str, name: str) -> bool:
     most = min(EDITS, min(len(word), len(name)) // 2)
     if abs(len(word) - len(name)) > most:
         return False
-    row = [*range(len(name) + 1)]
+    row: list[int] = [*range(len(name) + 1)]
     for at, letter in enumerate(word, 1):
         left, row = row, [at]
         for there, other in enumerate(name, 1):

@@ -90,7 +90,7 @@ def test_OU_33_an_unknown_word(bare: Workspace, typed: str, meant: str) -> None:
 @pytest.mark.parametrize(
     ("words", "advice"),
     [
-        (("build", "fix the parser"), 'Describe the task with --context "TEXT".'),
+        (("build", "fix", "the", "parser"), "Put the task in quotes."),
         (("resume", "build", "go on"), 'Describe the task with --context "TEXT".'),
         (("goal", "run", "fix", "the", "parser"), "Put the specification in quotes, or in a file: --file FILE."),
         (("status", "build", "more"), "Error: Got unexpected extra argument (more)"),

@@ -35,7 +35,7 @@ def procedure_command(name: str, where: Where, words: Sequence[str]) -> click.Co
         raise _unknown(name, warned(found))
     return click.Command(
         name,
-        params=options.for_start(),
+        params=[click.Argument(["task"], required=False), *options.for_start()],
         callback=lambda **typed: begin(name, where, typed, found),
         help=f"{summary or f'Run the procedure {name}.'}\n\nIts phases and settings: rooda info {name}",
         context_settings=DASH_H,
@@ -56,6 +56,8 @@ def begin(name: str, where: Where, typed: Json, known: "Settings") -> int:
     """Run, resume or dry-run the procedure. `known`: the settings already loaded for `where`."""
     from rooda.settings.where import with_typed
 
+    if typed["task"] is not None:
+        typed = {**typed, "context": (typed["task"], *typed["context"])}
     there, asked = with_typed(where, typed), options.run_options(typed)
     if asked.opening == "resume" and not asked.dry_run:
         return _resume_or_start(name, there, typed)

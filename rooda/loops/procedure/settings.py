@@ -50,14 +50,21 @@ def has_shipped_phase(look: Lookup) -> bool:
 
 
 def context_of(look: Lookup) -> tuple[Context, ...]:
-    """Return the context that the settings define, then that of --context."""
+    """Return the context that the settings define, then that of the command line; then the files of both."""
+    texts = [_context(look, item, text) for item in _with_typed(look, "context") for text in _listed(item.value)]
+    named = _with_typed(look, "context_files")
+    return (*texts, *(_context_file(look, item, name) for item in named for name in _listed(item.value)))
+
+
+def _with_typed(look: Lookup, key: str) -> list[Found]:
+    """Return the value of the settings, then that of the command line, which is added to it."""
     found: list[Found] = []
     for table, layer, path in look.tables:
-        if "context" in table:
-            found.insert(0, Found(table["context"], layer, (*path, "context")))
+        if key in table:
+            found.insert(0, Found(table[key], layer, (*path, key)))
             if layer.tier != FLAG:
                 break
-    return tuple(_context(look, item, text) for item in found for text in _listed(item.value))
+    return found
 
 
 def written(value: object) -> str:
@@ -143,7 +150,32 @@ def _context(look: Lookup, found: Found, text: str) -> Context:
         raise UsageProblem(
             f"The context {text} is not a regular file.", "rooda reads it for every prompt: save it to a file first."
         )
+    if not path and found.layer.tier == FLAG and _is_meant_as_path(look, found, text):
+        raise _no_context_file(look, found, text, "A context that is not a file needs a space in it.")
     return Context(path=path, shown=text) if path else Context(text=text, shown="text")
+
+
+def _context_file(look: Lookup, found: Found, name: str) -> Context:
+    path = _file(look, found, name)
+    if not path:
+        raise _no_context_file(look, found, name, _HINT)
+    return Context(path=path, shown=name)
+
+
+def _no_context_file(look: Lookup, found: Found, name: str, hint: str) -> UsageProblem:
+    paths = [os.path.join(folder, os.path.expanduser(name)) for folder in _folders(look, found)]
+    what = "is not a file" if any(map(os.path.lexists, paths)) else "does not exist"
+    return UsageProblem(f"{found.where} {name}: {what} (looked for {paths[0]})", hint)
+
+
+def _is_meant_as_path(look: Lookup, found: Found, text: str) -> bool:
+    """True if a text without spaces begins like a path, names an existing folder, or ends like a text file."""
+    if not text or len(text) > 4096 or any(letter.isspace() for letter in text) or "://" in text:
+        return False
+    if text.startswith(("/", "./", "../", "~/")) or text.endswith(_TEXT_FILES):
+        return True
+    above = os.path.dirname(text)
+    return bool(above) and any(os.path.isdir(os.path.join(folder, above)) for folder in _folders(look, found))
 
 
 def _is_device(text: str) -> bool:

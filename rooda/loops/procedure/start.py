@@ -220,7 +220,8 @@ def run_session(
         setup = launch.with_earlier_limits(procedure.setup, where.workspace, OODA, procedure.name, asked.flags)
         procedure = procedure._replace(setup=setup)
     with Signals() as signals:
-        owner = Owner(KIND, procedure.name, procedure.setup, state is not None, asked.remembered)
+        kept = (*asked.remembered, *([f"--context={asked.task}"] if asked.task else []))
+        owner = Owner(KIND, procedure.name, procedure.setup, state is not None, kept)
         session = Session(where.workspace, owner, signals, screen.show, screen.tick(), held)
         store = procedure_store.ProcedureStore(Place(where.workspace, procedure.name), session.emit)
         began = initial_state(procedure, state, asked)

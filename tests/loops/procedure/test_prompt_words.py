@@ -181,3 +181,34 @@ def test_OU_27_a_dry_run_leaves_nothing(ws: Workspace) -> None:
         ran = ws.rooda("build", "--dry-run")
         assert (ran.code, ran.err) == (0, "")
         assert ws.read(".rooda/state/build.json") == text
+
+
+def test_E_26_the_task_as_an_argument(ws: Workspace) -> None:
+    """`rooda build "TASK"` is `--context "TASK"`, also on a resume."""
+    assert prompt(ws, "fix the parser", "-c", "briefly") == f"{HEAD}## CONTEXT\nfix the parser\n\nbriefly\n\n{PHASES}"
+    ws.signal_at(1)
+    assert ws.rooda("run", "build", "fix the parser", "-n", "2", "-c", "briefly").code == 130
+    assert ws.rooda("resume", "build").code == 0
+    assert b"## CONTEXT\nfix the parser\n\nbriefly\n\n" in ws.calls[-1].prompt
+
+
+def test_E_26_a_context_that_looks_like_a_path_must_exist(ws: Workspace) -> None:
+    """A missing file is exit 2 with the place that was searched; an address, a word or a sentence is a text."""
+    ws.write("notes/task.md", "TASK\n")
+    for text in ("todo.md", "./todo", "../todo", "~/todo", "/nowhere/todo", "notes/todo", "notes/"):
+        ran = ws.rooda("build", "--dry-run", "--context", text)
+        assert ran.code == 2 and f"--context {text}: " in ran.err and "(looked for " in ran.err, text
+    for text in ("https://x.invalid/issue.md", "parser/lexer", "tests", "see ./todo.md"):
+        assert text in prompt(ws, "--context", text)
+
+
+def test_E_26_a_context_file(ws: Workspace) -> None:
+    """--context-file and context_files are files, whatever their names; a missing one is exit 2."""
+    ws.write("odd name", "ODD\n")
+    shown = f"{HEAD}## CONTEXT\nfirst\n\nSource: odd name\n\nODD\n\n{PHASES}"
+    assert prompt(ws, "--context-file", "odd name", "-c", "first") == shown
+    ran = ws.rooda("build", "--context-file", "gone")
+    assert ran.code == 2 and "--context-file gone: does not exist" in ran.err
+    ws.procedure("build", keys='context_files = ["odd name", "gone"]')
+    ran = ws.rooda("build", "--dry-run")
+    assert ran.code == 2 and "procedures.build.context_files gone: does not exist" in ran.err
