@@ -100,7 +100,9 @@ quality_gates = ["ruff check .", { name = "tests", command = "pytest -q", timeou
 ```
 
 If no file sets the key, the gates are the bullets ``- name: `command` `` below `## Quality Gates` in the workspace's
-AGENTS.md. `quality_gates = []` and `--no-gates` mean no gates.
+AGENTS.md. `quality_gates = []` and `--no-gates` mean no gates. Of the built-in procedures only `build` has gates, since
+they judge code; `--gates` turns the project's on for one run of another, and `quality_gates` in your own
+`[procedures.NAME]` for all its runs.
 
 """
 
@@ -220,7 +222,7 @@ def _flag(row: Key, key: str) -> str:
     """The names of the key's option, if it has a visible one."""
     if row.flag is None or row.flag.hidden:
         return ""
-    words = [word.partition("/")[0] for word in row.flag.named(key) if word.startswith("-")]
+    words = [form for word in row.flag.named(key) if word.startswith("-") for form in word.split("/")]
     return " ".join(f"`{word}`" for word in sorted(words, key=len, reverse=True))
 
 

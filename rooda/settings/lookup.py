@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from rooda.settings.check import dotted, tables
-from rooda.settings.layers import Layer, Settings, flag_layer, merge
+from rooda.settings.layers import FLAG, Layer, Settings, flag_layer, merge
 from rooda.settings.schema import LOOP
 from rooda.settings.toml import Path
 
@@ -56,6 +56,19 @@ class Lookup(NamedTuple):
         found = self.find(key)
         return default if found is None else found.value
 
+    def gates(self) -> Found | None:
+        """Return the setting of the quality gates; None if those of AGENTS.md count.
+
+        That of the procedure, built-in or not, comes before that of [loop]. With --gates, empty lists do not count.
+        """
+        typed = next((each for each in self.tables if each.layer.tier == FLAG and "gates" in each.table), None)
+        if typed and not typed.table["gates"]:
+            return Found([], typed.layer, ("no_gates",))
+        key = "quality_gates"
+        found = [each for each in self.tables if each.table.get(key) or (not typed and key in each.table)]
+        chosen = next((each for each in found if each.path[:1] == ("procedures",)), found[0] if found else None)
+        return chosen and Found(chosen.table[key], chosen.layer, (*chosen.path, key))
+
     def merged(self, key: str) -> dict[str, Any]:
         """Return a table setting such as `parameters`, merged from all tables."""
         merged: dict[str, Any] = {}
@@ -98,7 +111,8 @@ def origins(settings: Settings) -> list[tuple[str, Any, str]]:
 def decided(settings: Settings, name: str, flags: Mapping[str, Any]) -> list[tuple[str, Any, str]]:
     """Return (key, value, origin) of each setting that a run of the procedure would use."""
     look = lookup(settings, name, flags)
-    return [(key, found.value, found.origin) for key in LOOP if (found := look.find(key))]
+    rows = ((key, look.gates() if key == "quality_gates" else look.find(key)) for key in LOOP)
+    return [(key, found.value, found.origin) for key, found in rows if found]
 
 
 def _leaves(path: Path, table: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:

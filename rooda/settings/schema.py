@@ -140,7 +140,7 @@ LOOP = {
         "shell commands that must exit 0 after each iteration; [] = none",
         ("gates", "checks"),
         unset="those of AGENTS.md",
-        flag=Option("Run no quality gates.", ("--no-gates",), sets="no_gates", switch=True),
+        flag=Option("Run the project's quality gates, or none.", ("--gates/--no-gates",), sets="gates", switch=True),
         kinds=PROCEDURES,
         kept=True,
         group="way",

@@ -25,14 +25,33 @@ class TestGates:
         tiers.write("[loop]\nquality_gates = []\n")
         assert tiers.procedure("build").gates == ()
         tiers.write('[loop]\nquality_gates = ["x"]\n')
-        assert tiers.procedure("build", no_gates=True).gates == ()
+        assert tiers.procedure("build", gates=False).gates == ()
 
     def test_replaced_whole(self, tiers: Tiers) -> None:
         """A stronger tier's gates replace the weaker one's, and a procedure's replace the general ones."""
         tiers.user('[loop]\nquality_gates = ["a", "b"]\n')
         tiers.write('[procedures.build]\nquality_gates = ["c"]\n')
         assert tiers.procedure("build").gates == (Gate("c", "c"),)
-        assert [gate.name for gate in tiers.procedure("audit-spec").gates or ()] == ["a", "b"]
+        tiers.write(OWN)
+        assert [gate.name for gate in tiers.procedure("mine").gates or ()] == ["a", "b"]
+
+    def test_E_13_only_build_has_gates(self, tiers: Tiers) -> None:
+        """The other built-in procedures have none unless [procedures.NAME] says so; --gates means the project's."""
+        names = [name for name in procedures.names(tiers.load()) if name != "build"]
+        assert len(names) == 16 and all(tiers.procedure(name).gates == () for name in names)
+        assert tiers.procedure("bootstrap", gates=True).gates is None  # those of AGENTS.md
+        tiers.user('[loop]\nquality_gates = ["make"]\n')
+        assert tiers.procedure("build").gates == (Gate("make", "make"),)
+        assert tiers.procedure("bootstrap").gates == ()
+        assert tiers.procedure("bootstrap", gates=True).gates == (Gate("make", "make"),)
+        tiers.write('[procedures.bootstrap]\nquality_gates = ["own"]\n')
+        assert tiers.procedure("bootstrap").gates == (Gate("own", "own"),)
+        assert tiers.procedure("bootstrap", gates=False).gates == ()
+
+    def test_E_13_a_file_can_not_switch_gates_off_by_an_unknown_key(self, tiers: Tiers) -> None:
+        """`gates` and `no_gates` are options; the same word in a file is an unknown key without effect."""
+        tiers.write('[loop]\nquality_gates = ["x"]\nno_gates = true\ngates = false\n')
+        assert tiers.procedure("build").gates == (Gate("x", "x"),)
 
 
 class TestPromise:

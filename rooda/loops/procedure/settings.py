@@ -263,9 +263,7 @@ def _check_flags(flags: Mapping[str, Any]) -> None:
 
 def _gates(look: Lookup) -> tuple[Gate, ...] | None:
     """Return the quality gates; None if they are not set, so that those in AGENTS.md are used."""
-    if look.value("no_gates", False):
-        return ()
-    found = look.find("quality_gates")
+    found = look.gates()
     return None if found is None else tuple(_gate(item) for item in found.value)
 
 

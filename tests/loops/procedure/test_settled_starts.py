@@ -86,6 +86,17 @@ def test_OA_15_no_gates_switches_both_off(ws: Workspace) -> None:
     assert ran_gates(ws) == []
 
 
+def test_E_13_gates_for_one_run(ws: Workspace) -> None:
+    """A built-in procedure that writes documents runs the project's gates only with --gates, which a resume keeps."""
+    ws.write("AGENTS.md", GATES)
+    assert ws.rooda("bootstrap", "--failure-threshold", "1").code == 0
+    assert ran_gates(ws) == []
+    assert ws.rooda("bootstrap", "--gates", "--failure-threshold", "1").code == 1
+    assert ran_gates(ws) == ["one", "two"]
+    assert ws.rooda("resume", "bootstrap", "--max-iterations", "2").code == 1
+    assert ran_gates(ws) == ["one", "two"] * 2
+
+
 def test_OA_18_without_a_terminal_nothing_is_decided(ws: Workspace) -> None:
     """End of input, or words that are no answer: what was found, both commands, exit 3, the file as it was."""
     ws.put_state()
