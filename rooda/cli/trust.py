@@ -10,7 +10,10 @@ from rooda.errors import OK, RoodaError, Undecided, UsageProblem
 from rooda.loops import configuration, signed, trust_question
 from rooda.loops.options import DASH_H
 from rooda.settings import trust as settings_trust
-from rooda.settings.trust import Record, Seen
+from rooda.settings import trust_record
+from rooda.settings.trust_doubts import Doubts
+from rooda.settings.trust_record import Record
+from rooda.settings.trust_search import FILES, Seen, look
 from rooda.settings.where import Where, where
 
 
@@ -55,11 +58,11 @@ def _refuse_inside_a_loop() -> None:
 
 
 def _seen(place: Where) -> Seen:
-    return settings_trust.look(configuration.load(place.workspace, place.config))
+    return look(configuration.load(place.workspace, place.config))
 
 
 def _list() -> int:
-    found = [*settings_trust.folders()]
+    found = [*trust_record.folders()]
     for folder, trusted in found:
         click.echo(f"{'trusted' if trusted else 'revoked':<8} {escape_line(folder)}")
     if not found:
@@ -73,7 +76,7 @@ def _show(seen: Seen) -> int:
     shown = [fact for fact in seen.facts if not fact.harmless]
     for fact in shown:
         click.echo(f"{'ASKED' if fact.identity in asked else 'ok   '}  {trust_question.fact_line(fact, whole=True)}")
-    pending = Record(seen.top, settings_trust.FILES).pending()
+    pending = Record(seen.top, FILES).pending()
     for fact in pending:
         click.echo(f"ASKED  {trust_question.fact_line(fact, whole=True)}")
     if not shown and not pending:
@@ -85,8 +88,8 @@ def _revoke(seen: Seen) -> int:
     record = Record(seen.top)
     if problem := record.settle(seen, {}, revoked=True):
         raise UsageProblem(f"Can't revoke trust: {problem}.")
-    further = Record(seen.top, settings_trust.FILES)
-    further.settle(Seen(seen.top, (), {}, part=settings_trust.FILES), {}, revoked=True)
+    further = Record(seen.top, FILES)
+    further.settle(Seen(seen.top, (), {}, part=FILES), {}, revoked=True)
     click.echo(f"Revoked: rooda asks before it starts anything from {escape_line(seen.top)}.")
     return OK
 
@@ -99,13 +102,13 @@ def _trust(seen: Seen) -> int:
     versions = settings_trust.judge(seen, record).versions
     if problem := record.settle(seen, versions):
         raise UsageProblem(f"Can't record trust: {problem}.")
-    record.forget_doubts()
-    further = Record(seen.top, settings_trust.FILES)
+    Doubts(seen).forget()
+    further = Record(seen.top, FILES)
     for fact in further.pending():
         click.echo(f"  {trust_question.fact_line(fact, whole=True)}")
         shown.append(fact)
     further.accept_pending()
-    further.forget_doubts()
+    Doubts(seen._replace(part=FILES)).forget()
     what = "It may run" if shown else "There is nothing to trust"
     click.echo(f"{what} in {escape_line(seen.top)}. Revoke this with: rooda trust --revoke")
     return OK

@@ -11,7 +11,10 @@ from rooda.errors import Undecided
 from rooda.run import questions
 from rooda.settings import trust
 from rooda.settings.layers import Settings
-from rooda.settings.trust import Record, Seen, Verdict
+from rooda.settings.trust import Verdict
+from rooda.settings.trust_doubts import Doubts
+from rooda.settings.trust_record import Record
+from rooda.settings.trust_search import Seen
 from rooda.views.say import say, screen_size
 
 VARIABLE = "ROODA_TRUST"
@@ -23,8 +26,8 @@ YES, NO, IGNORE = "yes", "no", "ignore"
 
 def permitted(seen: Seen, found: Settings, resumed: bool, config: str | None) -> bool:
     """True if the user trusts these settings, False if they are to be ignored; raise Undecided otherwise."""
-    record = Record(seen.top, seen.part)
-    record.consolidate(seen)
+    record, doubts = Record(seen.top, seen.part), Doubts(seen)
+    doubts.consolidate(record.known)
     verdict = trust.judge(seen, record)
     if verdict.asks:
         if seen.part:
@@ -34,12 +37,12 @@ def permitted(seen: Seen, found: Settings, resumed: bool, config: str | None) ->
         answer = YES if trust.is_trusted_folder(seen.top, found) else _answer(seen, verdict, _hint(seen, found, config))
         if answer == IGNORE:
             return False
-        record.forget_doubts()
+        doubts.forget()
         record.forget_pending()
     elif resumed and verdict.changed:
         say(f"Changed since the last start: {_in_a_line(seen, verdict.changed)}", to_stderr=True)
     problem = record.settle(seen, verdict.versions)
-    if not (problem or seen.part or record.runs):
+    if not (problem or seen.part or doubts.notes):
         trust.remember(found, config, seen)
     if problem:
         say(f"WARNING: Your answer can't be saved ({problem}); rooda will ask again next time.", to_stderr=True)
@@ -55,8 +58,8 @@ def _answer(seen: Seen, verdict: Verdict, hint: str) -> str:
     """Show what would run and return the user's answer; raise Undecided without a terminal or if it is no."""
     title = _title(seen, verdict)
     if not questions.at_terminal():
-        raise Undecided(f"{title[:-1]}; nothing was started.\n{rows(verdict, whole=True)}", hint)
-    shown, whole = rows(verdict, _room()), rows(verdict, whole=True)
+        raise Undecided(f"{title[:-1]}; nothing was started.\n{question_lines(verdict, whole=True)}", hint)
+    shown, whole = question_lines(verdict, _room()), question_lines(verdict, whole=True)
     say(f"{title}\n{shown}", to_stderr=True)
     question = "Trust them? [y]es, [n]o, [i]gnore them and go on with your own settings: "
     while (said := questions.typed_answer(question)) is not None:
@@ -88,7 +91,7 @@ def _hint(seen: Seen, found: Settings, config: str | None) -> str:
     )
 
 
-def rows(verdict: Verdict, most: int = 1_000_000, whole: bool = False) -> str:
+def question_lines(verdict: Verdict, most: int = 1_000_000, whole: bool = False) -> str:
     """Return one line per setting in question; after a change, prefixed with + or -."""
     marked = [("+ " if verdict.is_change else "  ", fact) for fact in verdict.added]
     marked += [("- ", fact) for fact in verdict.removed]

@@ -12,7 +12,7 @@ from rooda.settings.trust_watch import Watch
 from rooda.views.say import warned
 
 if TYPE_CHECKING:
-    from rooda.settings.trust import Source
+    from rooda.settings.trust_search import Source
 
 _ignored: set[str] = set()  # folders whose settings the user chose to ignore in this process
 
@@ -31,9 +31,9 @@ def checked(found: Settings, asked: RunOptions, config: str | None, resumed: boo
     if not ignores and (facts := trust_watch.unchanged(found, config)) is not None:
         return found._replace(watch=Watch(found, config, facts))
     from rooda.loops import trust_question
-    from rooda.settings import trust
+    from rooda.settings import trust, trust_search
 
-    seen = trust.look(found)
+    seen = trust_search.look(found)
     watched = found._replace(watch=Watch(found, config, None))
     if ignores:
         return trust.ignoring(watched, seen)
@@ -46,12 +46,12 @@ def checked(found: Settings, asked: RunOptions, config: str | None, resumed: boo
 def require_files(found: Settings, sources: "Iterable[Source]") -> None:
     """Ask the user to trust the commands in further files, such as a flow's sensors; raise Undecided otherwise."""
     from rooda.loops import trust_question
-    from rooda.settings import trust
+    from rooda.settings import trust_search
 
     files_of_loop = [*sources]
     if isinstance(found.watch, Watch):
         found.watch.files += files_of_loop
-    seen = trust.of_files(found, files_of_loop)
+    seen = trust_search.of_files(found, files_of_loop)
     if seen.facts and (found.untrusted or not trust_question.permitted(seen, found, False, None)):
         raise Undecided(
             f"Untrusted commands in {', '.join(sorted({fact.file for fact in seen.facts}))}; nothing was started.",

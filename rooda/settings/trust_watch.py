@@ -6,7 +6,8 @@ trust code only if one differs. A run does the same at its end.
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rooda import __version__
@@ -17,7 +18,7 @@ from rooda.settings import layers
 from rooda.settings.layers import Settings
 
 if TYPE_CHECKING:
-    from rooda.settings.trust import Seen, Source
+    from rooda.settings.trust_search import Seen, Source
 
 RUN = "run-"  # prefix of the file that a run keeps next to the record
 UNCHANGED = "unchanged.json"
@@ -112,10 +113,7 @@ def _folders_in(folder: str, most: int) -> list[str]:
 
 def forget(top: str) -> None:
     """Make the next start search the whole workspace."""
-    try:
-        files.remove(os.path.join(record_folder(top), UNCHANGED))
-    except OSError:
-        pass
+    remove(record_folder(top), UNCHANGED)
 
 
 def write(folder: str, name: str, data: Any) -> str:
@@ -130,18 +128,60 @@ def write(folder: str, name: str, data: Any) -> str:
     return ""
 
 
-def times(top: str) -> list[list[float]]:
-    """Return when loops ran in a repository lately: the beginning and end of each."""
+def remove(folder: str, name: str) -> None:
+    """Delete a file of a trust record, if there is one."""
+    with suppress(OSError):
+        files.remove(os.path.join(folder, name))
+
+
+# Runs
+
+
+def place(top: str, workspace: str) -> dict[str, Any]:
+    """Return where a run is: folders with their inodes, which stay the same if a folder is moved."""
+    folders = (os.path.realpath(workspace), top)
+    return {"top": top, "places": [[folder, *files.fingerprint(folder)[:2]] for folder in folders]}
+
+
+def places_of(note: dict[str, Any]) -> list[list[Any]]:
+    """Return the workspace and the repository of a run: path, device and inode; [] if the note is damaged."""
+    return [each for each in _rows(note.get("places")) if len(each) == 3 and isinstance(each[0], str)]
+
+
+def _rows(found: Any) -> list[list[Any]]:
+    return [each for each in found if isinstance(each, list)] if isinstance(found, list) else []
+
+
+def save_note(run: str, top: str, workspace: str, facts: list[Any], part: str = "") -> None:
+    """Save the facts at the start of a run."""
+    process = table.identity_of(os.getpid())
+    note = {**place(top, workspace), "process": process, "began": clock.now(), "facts": facts}
+    write(os.path.join(record_folder(top), part), f"{RUN}{run}.json", note)
+
+
+def times(folders: Collection[str]) -> Iterator[tuple[float, float]]:
+    """Yield when loops ran in these folders lately, also under another path: the beginning and end of each."""
+    own, inodes = {*map(record_folder, folders)}, [[*files.fingerprint(folder)[:2]] for folder in folders]
+    home = dirs.state("trust")
+    for record in [os.path.join(home, name) for name in files.list_folder(home)] if home else ():
+        for began, ended, *inode in _rows_of_times(record):
+            if record in own or inode in inodes:
+                yield float(began), float(ended)
+
+
+def _rows_of_times(record: str) -> list[list[Any]]:
     try:
-        found = json.loads(files.read_ours(os.path.join(record_folder(top), TIMES)))
-        return [[float(began), float(ended)] for began, ended in found]
-    except (OSError, ValueError, TypeError, RecursionError):
+        found = json.loads(files.read_ours(os.path.join(record, TIMES)))
+    except (OSError, ValueError, RecursionError):
         return []
+    return [row for row in _rows(found) if len(row) == 4 and all(isinstance(each, int | float) for each in row)]
 
 
-def add_time(top: str, began: float) -> None:
-    """Note that a loop ran from `began` until now."""
-    write(record_folder(top), TIMES, [*times(top), [began, clock.now()]][-RUNS:])
+def add_time(top: str, note: dict[str, Any], began: float, ended: float) -> None:
+    """Note that a loop ran in a repository; `note` says where the repository was."""
+    inode = next((each[1:] for each in places_of(note)[1:]), [0, 0])
+    row = [min(began, ended), max(began, ended), *inode]
+    write(record_folder(top), TIMES, [*_rows_of_times(record_folder(top)), row][-RUNS:])
 
 
 class Watch:
@@ -149,31 +189,34 @@ class Watch:
 
     def __init__(self, settings: Settings, config: str | None, facts: list[Any] | None) -> None:
         self._settings, self._config, self._facts = settings, config, facts
-        self._began = 0.0
+        self._began = self._uptime = 0.0
         self._top = ""  # the folder of the record that the run began with
+        self._place: dict[str, Any] = {}
         self.files: list[Source] = []  # more files with commands that the loop runs
 
     def begin(self, run: str, workspace: str) -> None:
-        self._top, self._began = top_of(workspace), clock.now()
+        self._top, self._began, self._uptime = top_of(workspace), clock.now(), clock.uptime()
+        self._place = place(self._top, workspace)
         if self._facts is not None and workspace == self._settings.workspace and not self.files:
-            note = {"process": table.identity_of(os.getpid()), "workspace": workspace, "facts": self._facts}
-            write(record_folder(top_of(workspace)), f"{RUN}{run}.json", note)
+            save_note(run, self._top, workspace, self._facts)
             return
-        from rooda.settings import trust
+        from rooda.settings.trust_record import rows
 
         for seen in self._seen(workspace):
-            trust.Record(seen.top, seen.part).begin(run, seen, workspace)
+            save_note(run, seen.top, workspace, rows(seen.facts), seen.part)
 
     def end(self, run: str, workspace: str) -> None:
-        add_time(self._top, self._began)
+        if place(self._top, workspace)["places"][0] != self._place["places"][0]:
+            return  # moved or deleted: the note stays, and the next start in the folder compares
+        set_back = max(0.0, clock.uptime() - self._uptime - (clock.now() - self._began))
+        add_time(self._top, self._place, self._began - set_back, clock.now() + set_back)
         if self._facts is not None and self._ended_unchanged(run, workspace):
             return
-        from rooda.settings import trust
+        from rooda.settings.trust_doubts import Doubts
+        from rooda.settings.trust_record import Record
 
         for seen in self._seen(workspace):  # if it fails, the note stays and the next start compares
-            trust.Record(self._top, seen.part).end(run, seen)
-            if seen.top != self._top:  # a repository appeared or disappeared around the workspace
-                trust.Record(seen.top, seen.part).doubt_all(run, seen)
+            Doubts(seen).end(run, Record(seen.top, seen.part).known)
 
     def _ended_unchanged(self, run: str, workspace: str) -> bool:
         """True if no file has changed since the start; the run's note is then deleted."""
@@ -194,10 +237,10 @@ class Watch:
 
     def _seen(self, workspace: str) -> "list[Seen]":
         from rooda.errors import RoodaError
-        from rooda.settings import trust
+        from rooda.settings import trust_search
 
         try:
             found = layers.load(workspace, self._config, None, self._settings.own_keys)
-            return [trust.look(found), *([trust.of_files(found, self.files)] if self.files else [])]
+            return [trust_search.look(found), *([trust_search.of_files(found, self.files)] if self.files else [])]
         except (RoodaError, OSError):
             return []

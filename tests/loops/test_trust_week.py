@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rooda.loops import configuration
-from rooda.settings import trust
+from rooda.settings import trust, trust_record, trust_search
 
 TOML = '[loop]\nagent = "claude"\nquality_gates = ["make test"]\n'
 
@@ -37,8 +37,8 @@ class Week:
 
     def start(self, after: str) -> None:
         """Start a loop, and say yes if it asks."""
-        seen = trust.look(configuration.load(str(self.mine)))
-        record = trust.Record(seen.top)
+        seen = trust_search.look(configuration.load(str(self.mine)))
+        record = trust_record.Record(seen.top)
         verdict = trust.judge(seen, record)
         self.starts += 1
         if verdict.asks:

@@ -12,8 +12,7 @@ import pytest
 from rooda.base.facts import Fact
 from rooda.errors import Undecided
 from rooda.loops import configuration, trusting
-from rooda.settings import trust
-from tests.kit.workspace import FAKE_AI, Workspace, until
+from rooda.settings import trust_search
 
 TOML = f"""[loop]
 ai_cmd = {json.dumps(FAKE_AI)}
@@ -369,13 +368,17 @@ def test_S_03_the_record_is_private(mine: Workspace) -> None:
     assert found and all(path.stat().st_mode & 0o777 == 0o600 for path in found)
 
 
-def test_S_03_a_worktree_shares_the_trust(clone: Clone) -> None:
+@pytest.mark.parametrize("config", [["--config", "rooda.toml"], []])
+def test_S_03_a_worktree_shares_the_trust(clone: Clone, config: list[str]) -> None:
+    """For the same facts, also of the agents' project files."""
     ws = clone.ws
+    clone.commit({".mcp.json": '{"mcpServers": {"x": {"command": "mine"}}}'})
+    clone.pull()
     ws.rooda("trust")
     ws.signal_at(1)
     assert ws.rooda("work", "--worktree").code == 130
     place = ws.file(".rooda/worktrees/work-1")
-    assert ws.rooda("-C", place, "--config", ws.file("rooda.toml"), "resume", "work").code == 0
+    assert ws.rooda("-C", place, *config, "resume", "work").code == 0
 
 
 def test_S_03_gates_of_AGENTS_md(bare: Workspace) -> None:
@@ -555,7 +558,7 @@ def test_S_03_commands_of_a_loops_own_files(bare: Workspace, monkeypatch: pytest
         return [Fact(path, "command", data.decode(), "sensor", restrains=True)]
 
     def start() -> None:
-        trusting.require_files(configuration.load(ws.path), [trust.Source(path, facts)])
+        trusting.require_files(configuration.load(ws.path), [trust_search.Source(path, facts)])
 
     with pytest.raises(Undecided, match="touch sensor-ran"):
         start()
@@ -671,3 +674,77 @@ def test_S_03_a_killed_run_keeps_its_note_for_its_own_folder(bare: Workspace) ->
     assert bare.rooda("-C", bare.file("sub"), "work").code == 0
     done = bare.rooda("work", "--fresh")
     assert done.code == 3 and "touch hook-ran" in done.err
+
+
+# Moved folders, and repositories that appear or disappear around a workspace
+
+KILL = "kill -9 $PPID $(ps -o ppid= -p $PPID)"
+
+
+@pytest.fixture
+def sub(bare: Workspace) -> str:
+    """A workspace with a gate, in a folder of its own."""
+    bare.write("sub/rooda.toml", WITH_GATE)
+    return bare.file("sub")
+
+
+NO_GATE = "sed -i /quality_gates/d rooda.toml"
+
+
+@pytest.mark.parametrize(
+    ("change", "trick", "end"),
+    [
+        (HOOK_BY_AGENT, "git init -q ..", KILL),
+        (NO_GATE, "git init -q ..", "true"),
+        (HOOK_BY_AGENT, "mv ../sub ../moved", "true"),
+        (NO_GATE, "mv ../sub ../moved", KILL),
+        (HOOK_BY_AGENT, "mv ../sub ../moved; git init -q ..", KILL),
+    ],
+)
+def test_S_03_the_doubt_follows_the_folder(bare: Workspace, sub: str, change: str, trick: str, end: str) -> None:
+    """An agent changes the workspace's path or its repository; a killed loop can't compare at its end."""
+    bare.side(1, f"{change}\n{trick}\n{end}")
+    bare.damages_events = end == "true"
+    bare.rooda("-C", sub, "work")
+    now = sub if os.path.isfile(f"{sub}/rooda.toml") else bare.file("moved")
+    for _ in range(2):
+        done = bare.rooda("-C", now, "work", "--fresh")
+        assert done.code == 3 and ("touch hook-ran" if change == HOOK_BY_AGENT else "- gate") in done.err, done.both
+    assert not os.path.exists(os.path.join(now, "hook-ran")) and len(bare.calls) == 1
+    assert bare.rooda("-C", now, "trust").code == 0
+    assert bare.rooda("-C", now, "work", "--fresh").code == 0
+
+
+def test_S_03_the_doubt_stays_without_the_repository(bare: Workspace, sub: str) -> None:
+    bare.git("init", "-q")
+    bare.side(1, f"{HOOK_BY_AGENT}\nrm -rf ../.git\n{KILL}")
+    bare.rooda("-C", sub, "work")
+    assert bare.rooda("-C", sub, "work", "--fresh").code == 3
+
+
+def test_S_03_a_doubted_folder_that_the_user_moves(bare: Workspace, sub: str) -> None:
+    """Also into a repository; what the user writes into it afterwards is the user's."""
+    bare.side(1, HOOK_BY_AGENT)
+    assert bare.rooda("-C", sub, "work").code == 0
+    bare.git("init", "-q")
+    os.mkdir(bare.file("projects"))
+    os.rename(sub, now := bare.file("projects/sub"))
+    done = bare.rooda("-C", now, "work")
+    assert done.code == 3 and "touch hook-ran" in done.err
+    assert "ASKED  hook done" in bare.rooda("-C", now, "trust", "--show").out
+    bare.write("projects/sub/rooda.toml", WITH_GATE.replace("touch gate-ran", "touch mine"))
+    assert bare.rooda("-C", now, "work").code == 0 and bare.exists("projects/sub/mine")
+
+
+def test_S_03_a_killed_run_in_another_folder_of_the_repository(bare: Workspace, sub: str) -> None:
+    """Its time counts until the next start, which asks; what the user writes later is not asked for."""
+    bare.git("init", "-q")
+    bare.config(TOML)
+    assert bare.rooda("work").code == 0
+    bare.forget_calls()
+    bare.side(1, f"cd ..; {HOOK_BY_AGENT}\n{KILL}")
+    bare.rooda("-C", sub, "work")
+    done = bare.rooda("work")
+    assert done.code == 3 and "touch hook-ran" in done.err
+    bare.config(TOML + HOOK.replace("hook-ran", "mine"))
+    assert bare.rooda("work").code == 0 and bare.exists("mine")

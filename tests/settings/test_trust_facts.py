@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from rooda.loops import configuration
-from rooda.settings import trust, trust_facts
+from rooda.settings import trust_facts, trust_search
 
 
 def facts(folder: Path, toml: str) -> list[str]:
     """`label: value` of each fact, `?` behind it if to appear needs the user's permission."""
     (folder / "rooda.toml").write_text(toml)
-    seen = trust.look(configuration.load(str(folder), None, {"HOME": str(folder / "home")}))
+    seen = trust_search.look(configuration.load(str(folder), None, {"HOME": str(folder / "home")}))
     return [f"{fact.label}: {fact.value}{'' if fact.harmless else '?'}" for fact in seen.facts]
 
 
@@ -95,7 +95,7 @@ def test_S_03_a_limit_above_the_users_own(tmp_path: Path) -> None:
 )
 def test_S_03_what_the_user_might_overlook_is_said(tmp_path: Path, name: str, warning: str) -> None:
     (tmp_path / "rooda.toml").write_text(f'[agents.claude.env]\n{name} = "x"\n')
-    seen = trust.look(configuration.load(str(tmp_path), None, {}))
+    seen = trust_search.look(configuration.load(str(tmp_path), None, {}))
     assert [fact.warning for fact in seen.facts] == [warning]
 
 

@@ -65,7 +65,7 @@ from rooda.run.spending import cause_facts
 from rooda.settings import agents, layers
 from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
-from rooda.settings.trust import Source
+from rooda.settings.trust_search import Source
 from rooda.settings.where import Where
 from rooda.views.say import say
 

@@ -25,7 +25,7 @@ from rooda.run.setup import Setup
 from rooda.settings import agents
 from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
-from rooda.settings.trust import Source
+from rooda.settings.trust_search import Source
 from rooda.settings.where import Where
 from rooda.views.screen import ScreenOptions
 
