@@ -13,6 +13,7 @@ from rooda.base.facts import Fact
 from rooda.errors import Undecided
 from rooda.loops import configuration, trusting
 from rooda.settings import trust_search
+from tests.kit.workspace import FAKE_AI, Workspace, until
 
 TOML = f"""[loop]
 ai_cmd = {json.dumps(FAKE_AI)}
