@@ -26,8 +26,6 @@ _last: list[tuple[str, str, int, tuple[int, bool]]] = []
 
 def count(text: str, encoding: str) -> tuple[int, bool]:
     """Return the number of tokens, and True if it is exact; otherwise it is estimated from the number of characters."""
-    if not text:
-        return 0, True
     data = _zeroed(_bytes(text))
     key = _key(data)
     if _last and _last[0][:3] == (encoding, key, len(data)):
@@ -38,6 +36,8 @@ def count(text: str, encoding: str) -> tuple[int, bool]:
 
 
 def _cached(data: bytes, key: str, encoding: str) -> tuple[int, bool]:
+    if not data:
+        return 0, True
     slot = dirs.cache("tokens", encoding, key[:3])  # one of 4096 files, each with the latest count
     number = _read(slot, key, len(data))
     if number is None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import rooda
-from rooda.run import tokens
+from rooda.run import tokens, vocabulary
 
 O200K = "o200k_base"
 COUNT = "import sys; from rooda.run.tokens import count"
@@ -94,13 +94,30 @@ def test_encodings_do_not_share_counts() -> None:
 
 def test_texts_that_share_a_slot_are_distinguished(cache: Path) -> None:
     """Each entry displaces the other, and both counts stay correct."""
-    rival = next(f"a {n}" for n in numbers() if key(f"a {n}")[:3] == key(TEXT)[:3])
+    words = (f"a {'a' * (n // 26)}{'abcdefghijklmnopqrstuvwxyz'[n % 26]}" for n in numbers())
+    rival = next(text for text in words if key(text)[:3] == key(TEXT)[:3])
     assert tokens.count(TEXT, O200K) == (10, True)
     expected = tokens.count(rival, O200K)
     assert expected[0] < 10
     assert tokens.count(TEXT, O200K) == (10, True)
     assert tokens.count(rival, O200K) == expected
     assert len(list(slot(cache, TEXT).parent.iterdir())) == 1
+
+
+def test_E_03_texts_that_differ_in_digits_share_a_count(cache: Path) -> None:
+    """One count serves all; it is exact, since each number of up to three digits is one token."""
+    first = "Iteration 1 of 25, $9.87 of $10.00 left"
+    assert tokens.count(first, O200K) == tokens.count(first.replace("1 of 25", "7 of 42"), O200K)
+    assert len(list(slot(cache, first.translate(str.maketrans("123456789", "0" * 9))).parent.iterdir())) == 1
+    for encoding in (O200K, "cl100k_base"):
+        numbers_of = {f"{n:0{width}}".encode() for width in (1, 2, 3) for n in range(10**width)}
+        assert numbers_of <= set(vocabulary.tokens(encoding))
+
+
+def test_digits_next_to_other_scripts_are_counted_as_they_are(cache: Path) -> None:
+    """A group of mixed digits may have its own tokens, so nothing is replaced there."""
+    tokens.count("x²1", O200K)
+    assert slot(cache, "x²1").exists()
 
 
 def test_an_unwritable_cache_does_not_matter(cache: Path) -> None:

@@ -167,7 +167,12 @@ def _last(last: Json, changed: Changed | None) -> Iterator[str]:
         return
     number, outcome = last["iteration"] + 1, last["outcome"]
     if outcome == "success":
-        yield f"Iteration {number} succeeded."
+        red = last.get("gates_failed")
+        yield (
+            f"Iteration {number} made progress, but quality gates failed: {red}."
+            if red
+            else f"Iteration {number} succeeded."
+        )
         return
     if outcome == "interrupted":
         yield f"Iteration {number} was cut off: {_cut(last)}. Its work may be incomplete."
@@ -208,7 +213,7 @@ def _refusal(last: Json) -> str:
 def _gates(past: Past, gates: Sequence[Gate]) -> Iterator[str]:
     """Yield a heading, and one line for each gate with its last result."""
     if gates:
-        yield "When you finish, rooda runs these quality gates. The iteration fails unless each exits with 0:"
+        yield "When you finish, rooda runs these quality gates. Each must exit with 0:"
     for gate, record in zip(gates, past.results(gates), strict=True):
         limit = [f"at most {span(gate.timeout)}"] if gate.timeout else []
         details = [*limit, *([_result(record)] if record else [])]
@@ -223,7 +228,8 @@ def _gates(past: Past, gates: Sequence[Gate]) -> Iterator[str]:
 
 
 def _result(record: Json) -> str:
-    after = f"after iteration {record['display']}"
+    number = record["display"]
+    after = f"after iteration {number}" if number else "before iteration 1"
     return f"passed {after}" if record["verdict"] == PASS else f"failed {after}: {record['verdict']}"
 
 

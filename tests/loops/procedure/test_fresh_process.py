@@ -36,8 +36,8 @@ def test_O_003_never_two_at_once(ws: Workspace) -> None:
 
 
 def test_O_006_nothing_an_agent_prints_reaches_the_next_prompt(ws: Workspace) -> None:
-    """Output on both streams, a failure and a gate's words leave the next prompt byte for byte the same."""
-    ws.procedure(gates={"chatty": "echo SECRET-GATE; exit 1"})
+    """Without a STATUS section, output on both streams, a failure and a gate's words leave the next prompt the same."""
+    ws.procedure(keys="feedback = false", gates={"chatty": "echo SECRET-GATE; exit 1"})
     ws.out(1, "SECRET1\n")
     ws.err(1, "SECRET2\n")
     ws.exits(0, 1)
