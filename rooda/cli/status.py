@@ -100,7 +100,12 @@ def _pictures(query: Query, overview: Overview, found: list[Found], as_json: boo
 def _rows(query: Query, found: list[Found]) -> list[Json]:
     if query.is_table:
         return [row._asdict() for row, _ in found]
-    return [{**row._asdict(), **facts, "loop": row.loop, "now": now(row)} for row, facts in found]
+    return [_details(row, facts) for row, facts in found]
+
+
+def _details(row: Row, facts: Json) -> Json:
+    word = {"status": row.status, "file_status": facts.get("status")}
+    return {**row._asdict(), **facts, **word, "loop": row.loop, "now": now(row)}
 
 
 def _lines(query: Query, found: list[Found]) -> list[str]:

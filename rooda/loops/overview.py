@@ -10,10 +10,8 @@ from rooda.errors import RoodaError
 from rooda.loops import registry
 from rooda.loops.registry import Loop
 from rooda.processes import lock, table
-from rooda.run import folder as run_folder
 from rooda.run import history
-from rooda.run.ended import INTERRUPTED, at_limit, status_without_process
-from rooda.run.folder import folder_of
+from rooda.run.ended import at_limit, of_running
 from rooda.run.history import Now, SessionLog, seconds_of
 from rooda.run.spending import Spent, plus, total
 from rooda.settings.where import Where
@@ -85,7 +83,7 @@ class Overview:
             loop=loop.kind,
             name=loop.name,
             run=run,
-            status="running" if running else _status(str(facts.get("status", "")), ended, folder_of(workspace, run)),
+            status=of_running(now.phase, suspended) if running else newest.state_of(facts),
             running=running,
             pid=pid if isinstance(pid, int) else None,
             phase=now.phase if running else "",
@@ -144,13 +142,6 @@ def _prices(where: Where) -> "Prices":
 def _closed(sessions: list[SessionLog], kind: str, pricing: history.Pricing) -> tuple[Spent, float]:
     spent = total(call for session in sessions for call in session.used(pricing) if call.loop == kind)
     return spent, sum(session.elapsed(False) for session in sessions)
-
-
-def _status(word: str, ended: Json | None, folder: str) -> str:
-    """Return the status of a loop that isn't running, even if its files say that it is."""
-    if word not in ("running", "in_progress") and not (word == INTERRUPTED and at_limit(ended)):
-        return word
-    return status_without_process(ended, run_folder.order_of(folder).get("order") == run_folder.STOP)
 
 
 def _waits(now: Now, suspended: bool) -> tuple[str, float | None]:

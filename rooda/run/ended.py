@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from rooda.base.json import Json
 from rooda.errors import FAILED, OK, TERMINATED, UNDECIDED, UNFINISHED
+from rooda.errors import INTERRUPTED as INTERRUPTED_CODE
 from rooda.run.spending import cause_of, in_words
 
 _OF_CODE = {OK: "done", FAILED: "failed", UNFINISHED: "paused", UNDECIDED: "needs_person"}
@@ -34,10 +35,55 @@ def moments(record: Json, by_reason: Mapping[str, str]) -> list[str]:
     return [*found, "needs_person"] if wanted else found
 
 
-# The statuses of a run that has no process although its files say `running`.
-CUT_OFF, PAUSED, STOPPED, INTERRUPTED = "cut off", "paused", "stopped", "interrupted"
+# The state of a run: one word on every screen and in every --json, whatever the loop's files say.
+RUNNING, WAITING, PAUSED, INTERRUPTED = "running", "waiting", "paused", "interrupted"
+COMPLETED, FAILED_STATE, STOPPED, CANCELLED = "completed", "failed", "stopped", "cancelled"
+STATES = (RUNNING, WAITING, PAUSED, INTERRUPTED, COMPLETED, FAILED_STATE, STOPPED, CANCELLED)
+_OF_FILE = {  # words in the files of the four kinds; what they leave open depends on how the last session ended
+    **dict.fromkeys(("completed", "complete"), COMPLETED),
+    **dict.fromkeys(("aborted", "failed", "error", "phase_error"), FAILED_STATE),
+    **dict.fromkeys(("running", "in_progress", "interrupted", "planning"), INTERRUPTED),
+    "max-iterations-reached": PAUSED,
+}
+_OPEN = (INTERRUPTED, PAUSED)
 _LIMITS = ("limit", "shared limit")
+_AT_ITERATIONS = "iteration_limit"  # the reason of a reflex loop that its files call stopped
 _QUIT = 3  # SIGQUIT comes from a keyboard
+
+
+def of_file(word: str, reason: str = "") -> str:
+    """Return the state that a word in a loop's files means; a word without a meaning is returned as it is."""
+    return PAUSED if (word, reason) == (STOPPED, _AT_ITERATIONS) else _OF_FILE.get(word, word)
+
+
+def of_running(phase: str, suspended: bool) -> str:
+    """Return the state of a run that has a process. `phase` is what it does, as in its events."""
+    return PAUSED if suspended else WAITING if phase == WAITING else RUNNING
+
+
+def without_process(state: str, ended: Json | None, stopped: bool) -> str:
+    """Return the state of a run that has no process.
+
+    `state` is what its files say, `ended` the `run.ended` event of its newest session. `stopped`: the user stopped it.
+    """
+    if state not in _OPEN:
+        return state
+    if stopped:
+        return STOPPED
+    if at_limit(ended):
+        return PAUSED
+    code = ended.get("exit_code") if ended else None
+    if code in (INTERRUPTED_CODE, TERMINATED):
+        return INTERRUPTED
+    return FAILED_STATE if code == FAILED else PAUSED if code in (UNFINISHED, UNDECIDED) else state
+
+
+def of_end(record: Json) -> str:
+    """Return the state in which a run is after its event `run.ended`."""
+    word = of_file(str(record.get("status", "")), str(record.get("reason", "")))
+    if word == COMPLETED and record.get("exit_code") == FAILED:
+        return FAILED_STATE
+    return without_process(word, record, "stopped_by" in record)
 
 
 def cut_off(ended: Json | None, asked: bool, order: str) -> bool:
@@ -48,15 +94,6 @@ def cut_off(ended: Json | None, asked: bool, order: str) -> bool:
     `order` is the user's order from another terminal, "" if there is none.
     """
     return not order and not asked and (ended is None or _from_outside(ended))
-
-
-def status_without_process(ended: Json | None, stopped: bool) -> str:
-    """Return the status of a run without a process whose files say `running`. `stopped`: the user stopped it."""
-    if stopped:
-        return STOPPED
-    if at_limit(ended):
-        return PAUSED
-    return CUT_OFF if ended is None or _from_outside(ended) else INTERRUPTED
 
 
 def at_limit(ended: Json | None) -> str:

@@ -9,6 +9,7 @@ from rooda.agents.records import Agent, Usage
 from rooda.base import clock, files, json, signing
 from rooda.base.json import Json, loads
 from rooda.processes import table
+from rooda.run import ended
 from rooda.run import folder as run_folder
 from rooda.run.events import END, NAME, Digest
 from rooda.run.setup import Budget
@@ -150,6 +151,12 @@ class SessionLog(SessionState):
             if counts and (record := parsed(line)):
                 self.add(located(record, self.folder))
 
+    def state_of(self, facts: Json) -> str:
+        """Return the state of a loop without a process, of which this is the newest session."""
+        word = str(facts.get("state") or ended.of_file(str(facts.get("status", ""))))
+        stopped = bool(self.run) and run_folder.order_of(self.folder).get("order") == run_folder.STOP
+        return ended.without_process(word, self.ended, stopped)
+
     def elapsed(self, alive: bool) -> float:
         """Return the seconds from first to last event; for a running session the age of its process, if known."""
         pid = self.run.rpartition("-")[2]
@@ -173,6 +180,15 @@ def sessions(workspace: str, name: str, loop: str, log: Logs = SessionLog) -> li
         if session.loop == loop and session.opening.get("event") == "run.started":
             break
     return found
+
+
+def state_of(workspace: str, name: str, loop: str, facts: Json) -> str:
+    """Return the state of a loop, from its files' facts (`status`, `running`, `pid`) and its newest session."""
+    found = sessions(workspace, name, loop)
+    session = found[-1] if found else SessionLog("")
+    if facts["running"]:
+        return ended.of_running(session.now.phase, table.is_stopped(facts["pid"]))
+    return session.state_of(facts)
 
 
 def newest(workspace: str, name: str, loop: str, begun: str = "", log: Logs = SessionLog) -> SessionLog | None:

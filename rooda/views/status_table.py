@@ -27,7 +27,7 @@ class Row(NamedTuple):
     loop: str
     name: str
     run: str  # id of the newest session
-    status: str
+    status: str  # the state: one of the words of run/ended.py, `damaged` or `unreadable`
     running: bool = False
     pid: int | None = None
     phase: str = ""
@@ -68,19 +68,18 @@ def table(rows: Sequence[Row], noun: Callable[[str], str], workspaces: bool) -> 
 
 def _cells(row: Row, noun: str) -> tuple[str, ...]:
     count = NOTHING if row.display is None else str(row.display)
-    status = "suspended" if row.suspended else row.phase or row.status if row.running else row.status
     left = "" if row.seconds_left is None else f", {format_seconds(row.seconds_left)} left"
     return (
         row.name or NOTHING,
         noun or NOTHING,
         f"{count}/{row.max_iterations}" if row.max_iterations else count,
-        status,
+        row.status,
         format_seconds(row.elapsed),
         row.failures or NOTHING,
         f"{row.tokens:,}",
         _cost(row),
         NOTHING if row.pid is None else str(row.pid),
-        f"{row.waits_for}{left}" or NOTHING,
+        f"{row.waits_for}{left}" or row.phase or NOTHING,
     )
 
 

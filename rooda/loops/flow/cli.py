@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 def tab_runs(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[CompletionItem]":
     from rooda.loops.flow import repository, runs
+    from rooda.run.ended import of_file
 
     found = runs.find_all(repository.find(place_of_tab(ctx).workspace))
-    return items(((run.id, run.status) for run in found), incomplete)
+    return items(((run.id, of_file(run.status)) for run in found), incomplete)
 
 
 @click.command(short_help="Write flow.yaml and its agent files for this project.")

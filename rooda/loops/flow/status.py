@@ -12,8 +12,11 @@ from rooda.loops.flow import agents, artifacts, commits, contract, kind, reposit
 from rooda.loops.flow.artifacts import CONTROLLER, ORCHESTRATOR, RunFiles
 from rooda.loops.flow.boundaries import Boundary, subject
 from rooda.loops.flow.commits import LoggedCommit
+from rooda.loops.flow.events import KIND
 from rooda.loops.flow.model import COMPOSITE, DIRECT, ERROR, RUNNING, Node, chain, node_folder, run_folder
 from rooda.loops.flow.runs import FlowRun
+from rooda.run.ended import of_file
+from rooda.run.history import state_of
 from rooda.settings.where import Where
 from rooda.views.say import say
 
@@ -27,11 +30,16 @@ def show_run(where: Where, name: str | None, as_json: bool) -> int:
         say("[]" if as_json else NONE)
         return OK
     facts = run_facts(repo, run, kind.pid_of(repo, run.id))
+    facts["shown_status"] = _state(where, facts)
     if as_json:
-        _say_json(facts)
+        _say_json({**facts, "status": facts.pop("shown_status"), "file_status": facts["status"]})
     else:
         say("\n".join(map(escape_line, lines(facts))))
     return OK
+
+
+def _state(where: Where, facts: Json) -> str:
+    return state_of(where.workspace, facts["run_id"], KIND.name, facts)
 
 
 def show_log(where: Where, name: str | None, as_json: bool) -> int:
@@ -43,7 +51,9 @@ def show_log(where: Where, name: str | None, as_json: bool) -> int:
     if as_json:
         _say_json([commit_facts(each) for each in boundaries])
         return OK
-    say(f"{run.id} on {run.branch}: {run.status}")
+    pid = kind.pid_of(repo, run.id)
+    facts = {"run_id": run.id, "status": run.status, "running": pid is not None, "pid": pid}
+    say(f"{run.id} on {run.branch}: {_state(where, facts)}")
     for each in boundaries:
         say(escape_line(_commit_line(each)))
     return OK
@@ -166,10 +176,8 @@ def _lines_of_node(node: Json) -> list[str]:
 
 
 def _word(facts: Json) -> str:
-    if facts["running"]:
-        return f"running (pid {facts['pid']})"
-    open_still = facts["status"] == RUNNING
-    return str(facts.get("shown_status", "running (interrupted)") if open_still else facts["status"])
+    word = str(facts.get("shown_status") or of_file(facts["status"]))
+    return f"{word} (pid {facts['pid']})" if facts["running"] else word
 
 
 def tree(root: Node) -> list[str]:

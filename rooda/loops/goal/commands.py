@@ -22,6 +22,7 @@ from rooda.loops.goal import shape as goal_shape
 from rooda.loops.goal.arguments import plan_option, prepare, specification
 from rooda.loops.goal.criteria import EXECUTION, MEASUREMENT, OBSERVATION, REVIEW, RUN, Criterion, Mark, evidence_name
 from rooda.loops.goal.effects import OUTPUT
+from rooda.loops.goal.events import KIND
 from rooda.loops.goal.files import Place
 from rooda.loops.goal.plan import Plan
 from rooda.loops.goal.planning import TRIES, NotReady, Request, call_agent, plan_failed, plan_prompt
@@ -36,6 +37,7 @@ from rooda.loops.goal.world import CallResult, World
 from rooda.processes import lock, supervise
 from rooda.processes.regex import matches
 from rooda.processes.signals import Signals
+from rooda.run import history
 from rooda.run.records import Ending
 from rooda.settings.lookup import Lookup, lookup_kind
 from rooda.settings.where import Where
@@ -268,10 +270,12 @@ def _write_shape(place: Place, plan: Plan, scores: Scores) -> None:
 
 def status(where: Where, typed: Json) -> int:
     found = kind.facts(where.workspace, goal_files.NAME)
+    state = history.state_of(where.workspace, goal_files.NAME, KIND.name, found[0]) if found else ""
     if typed["as_json"]:
-        say(json.dumps(found[0] if found else {}, indent=2, ensure_ascii=False))
+        facts = {**found[0], "status": state, "file_status": found[0]["status"]} if found else {}
+        say(json.dumps(facts, indent=2, ensure_ascii=False))
     elif found:
-        say("\n".join(map(escape_line, kind.lines(found[0]))))
+        say("\n".join(map(escape_line, kind.lines({**found[0], "shown_status": state}))))
     else:
         say("There is no goal here. Start one with: rooda goal run SPEC")
     return OK

@@ -6,6 +6,7 @@ from rooda.base.json import Json
 from rooda.base.text import columns, escape_line
 from rooda.loops.goal import criteria as goal_criteria
 from rooda.loops.goal.state import GoalState, cost_doubt, cost_text, money
+from rooda.run.ended import of_file
 
 
 def facts(state: GoalState, running: bool, pid: object) -> Json:
@@ -47,10 +48,9 @@ def facts(state: GoalState, running: bool, pid: object) -> Json:
 
 def lines(found: Json) -> list[str]:
     """Return the goal's state as lines of text: progress, a table of criteria, mustNot entries."""
-    word = f"running (pid {found['pid']})" if found["running"] else _word(found)
     step = next(iter(found["steps"][len(found["completedSteps"]) :]), "none")
     rows = [
-        f"goal: {word}",
+        f"goal: {_word(found)}",
         f"  Spec: {' '.join(found['spec'].split())[:100]}",
         f"  Shape: {found['shape']} ({found['total']}/10) | Workflow: {found['workflow']}"
         f" | Type: {found['reversibility']}",
@@ -68,9 +68,10 @@ def lines(found: Json) -> list[str]:
 
 
 def _word(found: Json) -> str:
-    if found["status"] == "in_progress":
-        return "in_progress, not ended cleanly"
-    return f"{found['status']}{': ' + found['reason'] if found['reason'] else ''}"
+    word = str(found.get("shown_status") or of_file(found["status"]))
+    if found["running"]:
+        return f"{word} (pid {found['pid']})"
+    return f"{word}: {found['reason']}" if found["reason"] not in ("", word) else word
 
 
 def table(criteria: Sequence[Json]) -> list[str]:

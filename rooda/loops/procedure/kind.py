@@ -7,9 +7,10 @@ from rooda.base.text import format_seconds, parse_seconds, timing_text
 from rooda.errors import StateDamaged
 from rooda.loops.procedure import state as procedure_state
 from rooda.loops.procedure import store
-from rooda.loops.procedure.state import COMPLETED, RUNNING, timing
+from rooda.loops.procedure.state import COMPLETED, timing
 from rooda.loops.procedure.store import Place
 from rooda.processes import lock
+from rooda.run.ended import of_file
 from rooda.views.status_table import Progress
 
 if TYPE_CHECKING:
@@ -94,9 +95,8 @@ def lines(facts: Json) -> list[str]:
 
 
 def _word(facts: Json) -> str:
-    if facts["running"]:
-        return f"running (pid {facts['pid']})"
-    return "not ended cleanly" if facts["status"] == RUNNING else str(facts["status"])
+    word = str(facts.get("shown_status") or of_file(facts["status"]))
+    return f"{word} (pid {facts['pid']})" if facts["running"] else word
 
 
 def options() -> "list[click.Parameter]":

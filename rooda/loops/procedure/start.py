@@ -55,7 +55,8 @@ def start(found: "layers.Settings", procedure: Procedure, where: Where, typed: J
     screen = made[1] if made else Screen(launch.screen_options(procedure.setup, asked), LINES)
     held = take_lock(place, screen)
     state = load_earlier(place, screen)
-    mode = start_mode(state and state.status, asked.opening, procedure.on_interrupted)
+    surely_dead = held is not None and questions.at_terminal()
+    mode = start_mode(state and state.status, asked.opening, procedure.on_interrupted, surely_dead)
     if mode == "refuse":
         raise _marked_running(place)
     if mode == "ask":
@@ -79,7 +80,8 @@ def _has_own_options(place: Place) -> bool:
         state = procedure_store.load_state(place)
     except StateDamaged:  # reported once this process has the lock
         return False
-    resumable = state is not None and state.status in RESUMABLE
+    open_ones = (*RESUMABLE, RUNNING) if questions.at_terminal() else RESUMABLE
+    resumable = state is not None and state.status in open_ones
     return resumable and has_remembered(place.workspace, OODA, place.procedure)
 
 

@@ -46,14 +46,17 @@ def resumed_state(state: OodaState, max_iterations: int | None, failure_threshol
     )
 
 
-def start_mode(status: str | None, asked: str, on_interrupted: str) -> str:
-    """Return what `rooda P` must do: fresh, resume, ask or refuse. `asked`: the option given, resume, fresh or ""."""
+def start_mode(status: str | None, asked: str, on_interrupted: str, surely_dead: bool = False) -> str:
+    """Return what `rooda P` must do: fresh, resume, ask or refuse. `asked`: the option given, resume, fresh or "".
+
+    `surely_dead`: a run whose file says `running` was killed, and the user can be asked.
+    """
     if status in (None, COMPLETED):
         return "fresh"
     if asked:
         return asked
     if status == RUNNING:
-        return "refuse"
+        return on_interrupted if surely_dead else "refuse"
     return on_interrupted if status in RESUMABLE else "fresh"
 
 

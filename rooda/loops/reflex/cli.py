@@ -19,7 +19,7 @@ from rooda.loops.reflex.keys import OWN
 from rooda.loops.reflex.setup import Prepared, prepared
 from rooda.loops.reflex.start import ended, own_flags, refuse_second, resume_loop, start, unused_alias
 from rooda.loops.reflex.state import RUNNING
-from rooda.loops.reflex.status import facts_of, lines, row, row_line
+from rooda.loops.reflex.status import lines, row, row_line, shown
 from rooda.processes import lock
 from rooda.run import folder, questions
 from rooda.settings.where import Where, where, with_typed
@@ -176,7 +176,7 @@ resume = click.Command(
 def status(ctx: click.Context, alias: str | None, artifact: bool, as_json: bool) -> int:
     """Show the progress of the active loop, or of ALIAS."""
     place = find(where(ctx).workspace, alias)
-    found = facts_of(place) if place else {}
+    found = shown(place) if place else {}
     if as_json:
         say(json.dumps(found or None, indent=2, ensure_ascii=False))
     elif not found or place is None:

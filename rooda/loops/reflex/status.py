@@ -4,10 +4,14 @@ from typing import Any
 
 from rooda.base.json import Json
 from rooda.loops.reflex import files
+from rooda.loops.reflex.events import KIND
 from rooda.loops.reflex.files import Place
 from rooda.loops.reflex.rules import is_number
 from rooda.loops.reflex.scoring import FAILED, hundredths, number_text
+from rooda.loops.reflex.state import RUNNING
 from rooda.processes import lock
+from rooda.run.ended import of_file
+from rooda.run.history import state_of
 
 BARS = "▁▂▃▄▅▆▇█"
 
@@ -28,15 +32,26 @@ def facts_of(place: Place) -> Json:
     keys = ("run_id", "task_alias", "status", "iteration", "max_iterations", "phase", "current_step")
     more = ("last_score", "stagnation_count", "stop", "created_at", "updated_at")
     facts = {key: getattr(state, key) for key in (*keys, *more)}
+    facts |= {"state": RUNNING if held else of_file(state.status, state.stop["reason"])}
     return {**facts, "threshold": state.threshold, "scores": scores, "artifact": place.shown_artifact, **owner}
+
+
+def shown(place: Place) -> Json:
+    """Return a loop's details with its state as `status`, for programs."""
+    facts = facts_of(place)
+    if facts["status"] == "damaged":
+        return facts
+    word = state_of(place.workspace, place.alias, KIND.name, facts)
+    del facts["state"]
+    return {**facts, "status": word, "file_status": facts["status"], "shown_status": word}
 
 
 def lines(facts: Json) -> list[str]:
     alias, word = facts["task_alias"], facts["status"]
     if word == "damaged":
         return [f"{alias}: its files are damaged; start a new loop with: rooda reflex new TASK"]
-    how = f" (pid {facts['pid']})" if facts["running"] and word == "running" else ""
-    shown = word if facts["running"] or word != "running" else facts.get("shown_status", "running (interrupted)")
+    how = f" (pid {facts['pid']})" if facts["running"] else ""
+    shown = facts.get("shown_status") or facts["state"]
     rows = [
         f"{alias}: {shown}{how}",
         f"  iteration {facts['iteration']}/{facts['max_iterations']}, phase {facts['phase']}, {facts['current_step']}",
@@ -65,12 +80,17 @@ def row(place: Place) -> Json:
     state = files.load(place).state
     if state is None:
         return {"task_alias": place.alias, "status": FAILED, "damaged": True}
+    if state.status == RUNNING:
+        word = str(shown(place)["status"])
+    else:
+        word = of_file(state.status, state.stop["reason"])
     keys = ("task_alias", "status", "iteration", "max_iterations", "phase", "last_score", "updated_at")
-    return {**{key: getattr(state, key) for key in keys}, "stop_reason": state.stop["reason"]}
+    facts = {key: getattr(state, key) for key in keys}
+    return {**facts, "status": word, "file_status": state.status, "stop_reason": state.stop["reason"]}
 
 
 def row_line(row: Json, width: int) -> str:
-    begin = f"{row['task_alias']:<{width}}  {row['status']:<9}"
+    begin = f"{row['task_alias']:<{width}}  {row['status']:<11}"
     if "iteration" not in row:
         return f"{begin}  its files are damaged"
     where = f"{row['iteration']}/{row['max_iterations']}  {row['phase']}  {hundredths(row['last_score'])}"
