@@ -91,6 +91,39 @@ def _escape(found: "re.Match[str]") -> str:
     return f"\\u{code:04x}" if code >= 0x7F else ascii(found[0])[1:-1]
 
 
+# What a program printed, as a terminal would show it.
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
+_INVISIBLE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def plain(text: str) -> str:
+    """Return the text as a terminal would show it, without control characters and colours."""
+    text = _ESCAPES.sub("", text)
+    if "\r" in text:
+        text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
+    return _INVISIBLE.sub("", text)
+
+
+def first_line(text: str) -> str:
+    """Return the first line that is not empty, as a terminal would show it."""
+    return next((row.strip() for row in plain(text).split("\n") if row.strip()), "")
+
+
+# Lines that only frame an output, or repeat that a command failed
+_FRAME = re.compile(
+    r"make(?:\[\d+\])?: \*\*\*|npm (?:ERR!|error)(?: A complete log|\s*$)|error Command failed|error: script .* exited"
+    r"|ELIFECYCLE|info Visit |Error: Process completed|exit status \d+$|\[no test files\]|To rerun|```",
+    re.I,
+)
+
+
+def telling_line(text: str) -> str:
+    """Return the last line that says something: not a frame, nor one that only repeats that a command failed."""
+    rows = [row.strip(" \t=-_*#~") for row in plain(text).split("\n")]
+    worded = [row for row in rows if any(map(str.isalnum, row))]
+    return next((row for row in reversed(worded) if not _FRAME.search(row)), worded[-1] if worded else "")
+
+
 # Tables and cells, measured in terminal columns.
 
 

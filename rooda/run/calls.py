@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from rooda.agents import call as agents_call
 from rooda.agents import command
 from rooda.agents.context import CallContext
+from rooda.agents.last_words import last_words
 from rooda.agents.outcome import CONFIG, USAGE_LIMIT, refusal
 from rooda.agents.records import Call, Reply
 from rooda.base import files, secrets
@@ -183,6 +184,8 @@ def ended_event(
     outcome = "success" if reply.ok else "interrupted" if reply.ended == "interrupted" else "failure"
     facts |= {"elapsed": round(reply.seconds, 3), "seconds": round(reply.seconds, 6), "outcome": outcome}
     facts |= _failure_facts(call, reply, source, hidden)
+    if outcome == "failure" or reply.promise == "FAILURE":
+        facts |= {"said": last_words(reply)}
     return AgentEnded(phase="execute", ran=run_time, **facts)
 
 

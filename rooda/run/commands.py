@@ -5,11 +5,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rooda.agents.context import CallContext
-from rooda.base.text import format_number
+from rooda.base import files
+from rooda.base.text import format_number, telling_line
 from rooda.processes import supervise
 from rooda.run.event_records import Emit, GateEnded, GateStarted
 from rooda.run.records import Command, CommandResult, Gate, GateResult, Gates
 from rooda.run.setup import Setup
+
+READ = 16_384  # bytes at the end of a failed gate's output that are searched for a line to show
+LONGEST_LINE = 300  # characters of that line
 
 
 class CommandLimits(NamedTuple):
@@ -41,8 +45,9 @@ class CommandRunner:
             if done.ended == "interrupted":
                 return Gates(tuple(results), interrupted=True)
             result = GateResult(gate.name, round(done.seconds, 3), verdict(done, gate), done.output)
+            facts = {"said": _telling_line(done.output)} if result.verdict else {}
             said = result.verdict or "pass"
-            self._emit(GateEnded(gate=gate.name, elapsed=result.seconds, verdict=said, output=result.output))
+            self._emit(GateEnded(gate=gate.name, elapsed=result.seconds, verdict=said, output=result.output, **facts))
             results.append(result)
         return Gates(tuple(results))
 
@@ -83,6 +88,14 @@ def results_of(ended: Sequence[supervise.ProcessResult], specs: Sequence[supervi
         CommandResult(each.code, each.seconds, each.ended, spec.output, each.size)
         for each, spec in zip(ended, specs, strict=True)
     ]
+
+
+def _telling_line(output: str) -> str:
+    """Return the last line of a command's output that says something; "" if there is none."""
+    try:
+        return telling_line(files.tail(output, READ).decode("utf-8", "replace"))[:LONGEST_LINE]
+    except OSError:
+        return ""
 
 
 def verdict(done: CommandResult, gate: Gate) -> str:

@@ -167,6 +167,8 @@ class AgentEnded(Event, name="agent.ended"):
     command: str = ABSENT  # only if the call failed: the command line
     head: str = ABSENT  # only if the call failed: the first 500 characters of its output
     tail: str = ABSENT  # only if the call failed: the last 500 characters of its output
+    # only if the call failed or the agent signaled FAILURE: the agent's last words, or the reason that it gave
+    said: str = ABSENT
 
 
 class OutputTruncated(Event, name="output.truncated"):
@@ -202,6 +204,7 @@ class GateEnded(Event, name="gate.ended"):
     elapsed: float  # run time
     verdict: str  # `pass`, `exit 1`, `timeout 300s`
     output: str  # the file with its output
+    said: str = ABSENT  # only if it failed: the last line of its output that says something, or empty
 
 
 class GatesEnded(Event, name="gates.ended"):

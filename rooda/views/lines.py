@@ -1,12 +1,14 @@
 """Formats events that all kinds of loops emit as screen lines. A kind's view.py formats the events of that kind."""
 
+import os
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeAlias
 
 from rooda.base.json import Json
-from rooda.base.text import format_number, format_seconds, format_tenths
+from rooda.base.text import first_line, format_number, format_seconds, format_tenths, telling_line
 
 _INTERRUPT = 2  # SIGINT
+LONGEST_REASON = 300  # characters
 MOST_NAMES = 5  # file names in one line
 LEVELS = {"debug": 0, "info": 1, "warn": 2, "result": 2, "error": 3}  # "result" is shown with --quiet, too
 
@@ -99,8 +101,41 @@ def _stopping(record: Json) -> list[Line]:
     return [info(text, to_stderr=True)]
 
 
+def _agent_ended(record: Json) -> list[Line]:
+    """Return why a call failed: the agent's reason, error message or last words, and the path of its output."""
+    if record["outcome"] == "interrupted" or record.get("agent_outcome") == "usage_limit" or "said" not in record:
+        return []
+    kind = record.get("agent_outcome", "")
+    cause = f"{kind}: " if kind not in ("", "ok") else ""
+    said = _reason(record)
+    if record["outcome"] == "failure" and not said:
+        said = str(record["note"] or record.get("message") or "")
+    return _why("agent", f"{cause}{said or 'it gave no reason'}", record["transcript"])
+
+
+def _reason(record: Json) -> str:
+    """Return one line: the first after FAILURE, the first of the CLI's error message, or the last of the output."""
+    if record["promise"] == "FAILURE":
+        return first_line(record["said"])
+    return first_line(record.get("message") or "") or telling_line(record["said"])
+
+
 def _gate_ended(record: Json) -> list[Line]:
-    return [Line("debug", f"Gate {record['gate']}: {record['verdict']} in {format_tenths(record['elapsed'])}")]
+    ended = Line("debug", f"Gate {record['gate']}: {record['verdict']} in {format_tenths(record['elapsed'])}")
+    if record["verdict"] == "pass":
+        return [ended]
+    return [ended, *_why(f"gate {record['gate']}", record.get("said") or "it printed nothing", record["output"])]
+
+
+def _why(who: str, said: str, path: str) -> list[Line]:
+    said = " ".join(said.split())[:LONGEST_REASON]
+    return [Line("warn", f"  {who}: {said}", to_stderr=True), Line("warn", f"    see {relative(path)}", to_stderr=True)]
+
+
+def relative(path: str) -> str:
+    """Return a path relative to the current directory if it is below it."""
+    here = os.path.join(os.path.realpath("."), "")
+    return path.removeprefix(here) if os.path.isabs(path) else path
 
 
 def _prompt_assembled(record: Json) -> list[Line]:
@@ -113,6 +148,7 @@ _MAKERS: LineMakers = {
     "budget.exceeded": _over_budget,
     "output.truncated": _truncated,
     "transcript.replaced": _replaced,
+    "agent.ended": _agent_ended,
     "gate.ended": _gate_ended,
     "state.unsaved": _unsaved,
     "snapshot.omitted": _left_out,

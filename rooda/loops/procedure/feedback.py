@@ -5,21 +5,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rooda.agents.outcome import in_words
-from rooda.agents.records import Reply
 from rooda.base.json import Json
-from rooda.base.text import format_number
+from rooda.base.text import format_number, plain
 from rooda.run.records import Gate
 from rooda.run.spending import BudgetUse, dollars
 
 LINES = 30  # at the end of a gate's output
 LONGEST = 4_000  # characters of one gate's output
 LONGEST_OF_ALL = 12_000  # characters of the output of all gates
-LONGEST_WORDS = 1_000  # characters of an agent's last words
 MOST_FILES = 20
 PASS = "pass"
 HEAD = "Written by rooda, the program that runs this loop."
-_FAILURE = "<promise>FAILURE</promise>"
-_TAG = re.compile("<promise>(?:SUCCESS|FAILURE)</promise>")
 _REASONS = {
     "timeout": "the agent was ended after {limit}s, the time limit of a call",
     "idle": "the agent was ended after {limit}s without output",
@@ -257,27 +253,6 @@ def shortened(text: str, room: int) -> str:
         return text
     kept = max(room - 50, 2) // 2  # the mark has up to 50 characters
     return f"{text[:kept]}\n[… {len(text) - 2 * kept:,} characters left out …]\n{text[-kept:]}"
-
-
-def last_words(reply: Reply) -> str:
-    """Return the end of what the agent said; after FAILURE, the reason that it gave."""
-    text = reply.answer.text.strip()
-    if reply.promise == "FAILURE":
-        before, _, after = text.rpartition(_FAILURE)
-        text = after.strip() or before.strip()
-    return _TAG.sub("", text).strip()[-LONGEST_WORDS:]
-
-
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
-_CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-def plain(text: str) -> str:
-    """Return the text as a terminal would show it, without control characters and colours."""
-    text = _ESCAPES.sub("", text)
-    if "\r" in text:
-        text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
-    return _CONTROLS.sub("", text)
 
 
 def fenced(text: str) -> str:

@@ -1,13 +1,13 @@
 """The OODA loop: repeat one procedure, each iteration with a fresh agent."""
 
 from rooda.agents.backoff import backoff
+from rooda.agents.last_words import last_words
 from rooda.agents.outcome import FATAL, USAGE_LIMIT
 from rooda.agents.records import Call, Prompt, Reply
 from rooda.base.text import format_tenths, parse_seconds
 from rooda.errors import FAILED, OK, UNFINISHED, Cause, LimitReached, PromptProblem, code_of_signal
 from rooda.loops.kernel import Turns
 from rooda.loops.procedure.events import IterationEnded, IterationStarted, RunEnded
-from rooda.loops.procedure.feedback import last_words
 from rooda.loops.procedure.model import Procedure
 from rooda.loops.procedure.state import ABORTED, COMPLETED, INTERRUPTED, RUNNING, OodaState, timing, total_seconds
 from rooda.loops.procedure.world import World

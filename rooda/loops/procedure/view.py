@@ -51,18 +51,10 @@ def _iteration_ended(record: Json) -> list[Line]:
     if record["outcome"] == "interrupted":
         return []
     count = f"consecutive failures: {_count(record)}"
-    found = [*_reason(record), *(warning(f"{fault.text}, {count}") for fault in faults(record))]
+    found = [*(warning(f"{fault.text}, {count}") for fault in faults(record))]
     if record["consecutive_failures"] < record["failure_threshold"]:
         found.append(info(f"Iteration {_number(record)} completed in {format_tenths(record['elapsed'])}"))
     return found
-
-
-def _reason(record: Json) -> list[Line]:
-    """Return a line with the first line of the agent CLI's error message, if any."""
-    if not record.get("agent_outcome") or not record["message"]:
-        return []
-    said = record["message"].strip().splitlines()
-    return [warning(f"{record['agent_outcome']}: {said[0][:300]}", to_stderr=True)] if said else []
 
 
 def _count(record: Json) -> str:
