@@ -33,7 +33,8 @@ Strongest first:
 
 1. options of the command line: `--max-iterations 3`
 2. the environment: `ROODA_LOOP_<KEY>` sets a key of `[loop]`
-3. the workspace's file: the nearest `rooda.toml` from the workspace up to the repository's root, or `--config FILE`
+3. the workspace's file: the nearest `rooda.toml` from the workspace up to the repository's root, or `--config FILE`;
+   its folder is the workspace, unless `-C DIR` names another or the current directory has an unfinished run
 4. the user's file: `rooda.toml` in `$ROODA_CONFIG_HOME`, else in `$XDG_CONFIG_HOME/rooda`, else in `~/.config/rooda`
 5. the defaults of rooda: `config/rooda.toml` and `config/procedures.toml`
 

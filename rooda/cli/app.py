@@ -12,7 +12,7 @@ import click
 from rooda.cli.words import OPTIONS, WORDS, help_text, version_text
 from rooda.errors import OK, UsageProblem
 from rooda.loops.options import DASH_H, items
-from rooda.settings.where import Where
+from rooda.settings.where import Where, in_folder, nearest, with_typed
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -33,11 +33,11 @@ class App(click.Group):
             module, _, attribute = WORDS[name].target.partition(":")
             command = getattr(importlib.import_module(module), attribute)
             assert isinstance(command, click.Command)
-            return (
-                command
-                if name == "completion"
-                else _refusing_reserved(command if name in PLACELESS else _with_place(command))
-            )
+            if name == "completion":
+                return command
+            if name in PLACELESS:
+                return _refusing_reserved(command)
+            return _refusing_reserved(_with_place(command), says_place=name != "init")
         return _procedure(name, _where(ctx), ("-C",))
 
     def resolve_command(
@@ -94,18 +94,27 @@ def _with_place(command: click.Command) -> click.Command:
     return command
 
 
-def _refusing_reserved(command: click.Command) -> click.Command:
-    """Make a command fail if a procedure has a command's name. Completion is exempt: shells run it at start-up."""
+def _refusing_reserved(command: click.Command, says_place: bool = False) -> click.Command:
+    """Make a command fail if a procedure has a command's name. Completion is exempt: shells run it at start-up.
+
+    With `says_place` it also prints the workspace if that is not the current directory.
+    """
     if isinstance(command, click.Group):
         for inner in command.commands.values():
-            _refusing_reserved(inner)
+            _refusing_reserved(inner, says_place)
     elif work := command.callback:
 
         @wraps(work)
         def checked(*words: Any, **options: Any) -> Any:
             from rooda.loops.configuration import refuse_reserved
 
-            refuse_reserved(*_where(click.get_current_context()))
+            ctx = click.get_current_context()
+            here = _where(ctx)
+            refuse_reserved(here.workspace, here.config)
+            if says_place and here.note and not ctx.invoked_subcommand:
+                from rooda.views.say import say_place
+
+                say_place(with_typed(here, options))
             return work(*words, **options)
 
         command.callback = checked
@@ -114,15 +123,26 @@ def _refusing_reserved(command: click.Command) -> click.Command:
 
 def _move(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
     if value:
-        here, path = _where(ctx), os.path.abspath(value)
-        ctx.obj = here._replace(workspace=path) if parameter.name == "_directory" else here._replace(config=path)
+        here = _where(ctx)
+        is_folder = parameter.name == "_directory"
+        ctx.obj = in_folder(here, value) if is_folder else here._replace(config=os.path.abspath(value))
 
 
 def located(directory: str | None, config: str | None) -> Where:
     try:
-        return Where(os.path.abspath(directory or "."), os.path.abspath(config) if config else None)
+        config = os.path.abspath(config) if config else None
+        if directory:
+            return Where(os.path.abspath(directory), config)
+        return nearest(os.getcwd(), config, _has_unfinished_run)
     except FileNotFoundError:
         raise UsageProblem("The current directory was deleted.", "cd to another, or name one: rooda -C DIR …") from None
+
+
+def _has_unfinished_run(workspace: str) -> bool:
+    from rooda.loops import registry
+    from rooda.processes import lock
+
+    return any(registry.resumable(workspace)) or any(lock.is_held(loop.lock) for loop in registry.known(workspace))
 
 
 def _version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:

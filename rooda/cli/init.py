@@ -23,7 +23,8 @@ def init(ctx: click.Context, show: bool, demo: str | None) -> int:
 
         _show_demo(demo, scaffold(demo))
         return 0
-    return _write(where(ctx).workspace, show)
+    here = where(ctx)
+    return _write(here.current or here.workspace, show)
 
 
 def _write(workspace: str, show: bool) -> int:

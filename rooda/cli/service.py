@@ -18,8 +18,7 @@ from rooda.processes import capture, detach, guardian, linux, lock, signals, tab
 from rooda.processes.signals import Signals
 from rooda.processes.systemd import notifier
 from rooda.run import workspaces
-from rooda.settings.layers import FILE
-from rooda.settings.where import Where
+from rooda.settings.where import FILE, Where
 
 # `rooda resume --all --wait`: the service's main process, which runs as long as its loops and can end them
 POLL = 60.0  # seconds; if rooda adopts orphans, the end of a loop wakes it at once

@@ -13,6 +13,7 @@ from rooda.settings.check import OwnKeys, dotted, faults_of, rename_old_keys
 from rooda.settings.schema import LOOP, OLDER, RESERVED, VARIABLES, flag_of, variable_of
 from rooda.settings.toml import Lines, Path, Tree, line_of, parse
 from rooda.settings.types import Fault, ValueType, did_you_mean, key_with_alias, shown
+from rooda.settings.where import FILE
 
 # ROODA_LOOP_<KEY>: the settings of [loop] from the environment.
 
@@ -51,7 +52,6 @@ def _value(value_type: ValueType, text: str) -> tuple[Any, list[str]]:
 
 
 # The settings files, strongest first.
-FILE = "rooda.toml"
 ENVIRONMENT, WORKSPACE, USER, BUILT_IN, FLAG = "environment", "workspace config", "user config", "built-in", "flag"
 
 
@@ -224,6 +224,19 @@ def _has_reserved(workspace: str, source: Source) -> bool:
         return False
     names = tree.get("procedures")
     return isinstance(names, dict) and not RESERVED.isdisjoint(names)
+
+
+def workspace_word(workspace: str, environ: Mapping[str, str]) -> str:
+    """Return [loop] workspace from the environment or the files, before they are loaded; "" if it is not set."""
+    if typed := environ.get(variable_of("workspace"), "").strip():
+        return typed
+    for source in find(workspace, None, environ):
+        try:
+            found = parse(_data(workspace, source).decode().removeprefix("\ufeff"))[0]["loop"]["workspace"]
+        except (OSError, ValueError, LookupError, TypeError):  # reported when the settings are loaded
+            continue
+        return str(found)
+    return ""
 
 
 def _data(workspace: str, source: Source) -> bytes:

@@ -30,6 +30,7 @@ from rooda.settings.types import (
     whole,
     word,
 )
+from rooda.settings.where import HERE
 
 LOOP = {
     "default_iterations": Key(
@@ -244,6 +245,13 @@ LOOP = {
         into="setup.safety",
         group="way",
         trust=RESTRAINS,
+    ),
+    "workspace": Key(
+        word("nearest", HERE),
+        "where a command works: nearest: in the folder of the nearest rooda.toml; here: in the current directory",
+        default="nearest",
+        kinds=PROCEDURES,
+        group="way",
     ),
     "snapshot_private": Key(
         FLAG,

@@ -9,10 +9,11 @@ from rooda.base.facts import Fact
 from rooda.base.workspace_files import upward
 from rooda.run import gates_md
 from rooda.settings.check import OwnKeys, dotted, keys_of_kind, rename_old_keys
-from rooda.settings.layers import FILE, WORKSPACE, Layer, Settings
+from rooda.settings.layers import WORKSPACE, Layer, Settings
 from rooda.settings.schema import AGENT, BUDGET, PROCEDURE
 from rooda.settings.toml import Path, line_of, parse
 from rooda.settings.types import AGENT_ENV, ANY_TEXT, GUARDS, PHASE, RESTRAINS, RUNS, TEXTS, Key
+from rooda.settings.where import FILE
 
 GATE = "gate"
 PRICES = Key(ANY_TEXT, "the prices of a model", trust=RUNS)

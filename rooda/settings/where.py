@@ -1,12 +1,15 @@
-"""Finds the workspace and settings file of a command, from -C and --config."""
+"""Finds the workspace and settings file of a command: from -C and --config, else from the nearest rooda.toml."""
 
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import click
+
+FILE = "rooda.toml"
+HERE = "here"  # the value of [loop] workspace that keeps the current directory
 
 
 class Where(NamedTuple):
@@ -14,6 +17,33 @@ class Where(NamedTuple):
 
     workspace: str
     config: str | None = None
+    current: str = ""  # the current directory, if the workspace was found above it
+    note: str = ""  # a line for the user, if the workspace may not be the expected one
+
+
+def nearest(current: str, config: str | None, is_used: "Callable[[str], bool]") -> Where:
+    """Return the folder of the nearest rooda.toml as the workspace; without one, the current directory.
+
+    `is_used`: True if a folder has an unfinished run of its own, which makes it the workspace.
+    """
+    if os.path.lexists(os.path.join(current, FILE)):
+        return Where(current, config)
+    from rooda.base.workspace_files import upward
+
+    above = [folder for folder in upward(current) if os.path.lexists(os.path.join(folder, FILE))]
+    if not above or _keeps_current(above[0]):
+        return Where(current, config)
+    if is_used(current):
+        return Where(
+            current, config, note=f"Workspace: {current}, which has an unfinished run; {FILE} is in {above[0]}"
+        )
+    return Where(above[0], config, current, f"Workspace: {above[0]}, the folder of the nearest {FILE}")
+
+
+def _keeps_current(folder: str) -> bool:
+    from rooda.settings import layers
+
+    return layers.workspace_word(folder, os.environ) == HERE
 
 
 def where(ctx: "click.Context") -> Where:
@@ -23,9 +53,13 @@ def where(ctx: "click.Context") -> Where:
 def with_typed(here: Where, typed: "Mapping[str, Any]") -> Where:
     """Return the workspace and settings file after applying -C and --config given after the command."""
     directory, config = typed.get("directory"), typed.get("config")
-    return Where(
-        os.path.abspath(directory) if directory else here.workspace, os.path.abspath(config) if config else here.config
-    )
+    there = in_folder(here, directory) if directory else here
+    return there._replace(config=os.path.abspath(config)) if config else there
+
+
+def in_folder(here: Where, directory: str) -> Where:
+    """Return the workspace after -C, which is taken literally."""
+    return Where(os.path.abspath(directory), here.config)
 
 
 def valid_name(word: str) -> str:

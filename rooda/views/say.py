@@ -7,6 +7,7 @@ from rooda.base.terminal import EscapingStream, write_exact
 
 if TYPE_CHECKING:
     from rooda.settings.layers import Settings
+    from rooda.settings.where import Where
 
 
 def say(text: str = "", to_stderr: bool = False, end: str = "\n") -> None:
@@ -28,6 +29,12 @@ def warned(settings: "Settings") -> "Settings":
     for text in settings.warnings:
         say_here(f"WARNING: {text}")
     return settings
+
+
+def say_place(here: "Where") -> None:
+    """Print the workspace if it is not the current directory, or if it could be expected elsewhere."""
+    if here.note:
+        say_here(here.note)
 
 
 def say_here(text: str) -> None:

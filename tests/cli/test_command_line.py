@@ -126,7 +126,7 @@ def test_OU_30_a_word_that_is_unknown_since_a_table_is(bare: Workspace) -> None:
         (("build", "--max-iterations", "two"), "'two'"),
         (("build", "-n", "-1"), "-1"),
         (("build", "--failure-threshold", "0"), "0"),
-        (("build", "extra"), "extra"),
+        (("build", "one", "extra"), "extra"),
         (("build", "--log-level", "loud"), "loud"),
         (("build", "--verbose", "--quiet"), "--verbose and --quiet are mutually exclusive."),
         (("build", "--resume", "--fresh"), "--resume and --fresh are mutually exclusive."),

@@ -16,7 +16,7 @@ from rooda.loops.procedure.model import PHASES, Procedure
 from rooda.run import tokens
 from rooda.settings import agents, layers, lookup, procedures
 from rooda.settings.where import Where, where
-from rooda.views.say import say, say_bytes, warned
+from rooda.views.say import say, say_bytes, say_place, warned
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -59,6 +59,7 @@ def begin(name: str, where: Where, typed: Json, known: "Settings") -> int:
     if typed["task"] is not None:
         typed = {**typed, "context": (typed["task"], *typed["context"])}
     there, asked = with_typed(where, typed), options.run_options(typed)
+    say_place(there)
     if asked.opening == "resume" and not asked.dry_run:
         return _resume_or_start(name, there, typed)
     found, procedure = settings.prepared(name, there, asked, known if there == where else None)
