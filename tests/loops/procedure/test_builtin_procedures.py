@@ -1,5 +1,6 @@
 """config/procedures.toml: the seventeen procedures, complete and consistent with prompts/."""
 
+import json
 import re
 import tomllib
 
@@ -128,7 +129,7 @@ def test_OU_001_an_echoed_prompt_is_not_a_signal(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "bootstrap"])
 def test_OU_041_the_contract_is_read_first_and_kept_true(name: str) -> None:
     """Each procedure reads AGENTS.md before anything else, doubts it, and corrects it unless it only reports on it."""
-    assert [use.path for use in uses() if use.procedure == name][:2] == ["observe/loop.md", "observe/contract.md"]
+    assert [use.path for use in uses() if use.procedure == name][1:3] == ["observe/loop.md", "observe/contract.md"]
     act = prompt(name).partition("\n## ACT\n")[2]
     corrects = re.search(r"Correct in AGENTS\.md, in place|Edit `AGENTS\.md` as decided", act)
     assert bool(corrects) == (name != "audit-agents")
@@ -138,6 +139,55 @@ def test_OU_041_the_contract_is_read_first_and_kept_true(name: str) -> None:
 def test_OU_040_the_ten_sections_are_named_in_order(name: str) -> None:
     """The prompts that write or judge AGENTS.md name its ten headings."""
     assert re.findall(r"^- ([A-Z][\w/ ]+): ", prompt(name).partition("## ORIENT")[2], re.M)[:10] == SECTIONS
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_E_04_a_prompt_begins_with_the_job(name: str) -> None:
+    """Five lines at the top: heading, job, size, when it is done, and what never to do."""
+    job = prompt(name).partition("## OBSERVE\n")[2].partition("\n\n### ")[0].replace("\n\n", "\n").splitlines()
+    assert [line.partition(":")[0] for line in job] == ["### Your job", "- Job", "- Size", "- Done when", "- Never"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_E_04_common_limits(name: str) -> None:
+    """Each prompt says who wrote STATUS, what needs the task's permission, and what of .rooda may be read."""
+    observe = prompt(name).partition("\n## ORIENT\n")[0]
+    assert "STATUS above, if it is there, comes from rooda" in observe
+    assert "install nothing, delete no data, read no secrets" in observe and "use no network" in observe
+    assert "In `.rooda/` read only what STATUS names" in observe
+
+
+def test_E_04_build_goes_by_status_and_context() -> None:
+    """The last gate results count as before; a task in CONTEXT needs no tracking; only green work is committed."""
+    whole = prompt("build")
+    for words in (
+        "The gate results in STATUS are the state before your work: do not run those gates now.",
+        "Without work tracking, the task in CONTEXT is the only task",
+        "Create no tracking file",
+        "run the narrowest test that shows it",
+        "At the end run everything once",
+        "When every gate passes, commit once",
+        "Do not commit if STATUS says that rooda does",
+        "about 300 changed lines and one commit",
+    ):
+        assert words in whole
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_E_04_audits_are_capped_and_listed(name: str) -> None:
+    """At most 20 findings, each with its confidence, and a list whose example is JSON."""
+    whole = prompt(name)
+    assert "at most 20 findings" in whole and "Confidence: high" in whole
+    (finding,) = json.loads(re.search(r"^    (\[\{.*)$", whole, re.M)[1])  # type: ignore[index]
+    assert {"severity", "confidence", "title", "path", "line"} <= set(finding)
+
+
+@pytest.mark.parametrize("name", DRAFTS)
+def test_E_04_plans_are_logged_and_checked_once(name: str) -> None:
+    """A plan has a review log, and today's result of each acceptance command."""
+    whole = prompt(name)
+    assert "`## Review log`" in whole and "Log `no defect`" in whole
+    assert "Run a harmless acceptance command once" in whole and "Run only those without today's result" in whole
 
 
 @pytest.mark.parametrize("name", AUDITS)

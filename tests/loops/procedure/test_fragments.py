@@ -10,7 +10,7 @@ from rooda.run.records import Gate
 from tests.kit.shipped_prompts import fragments
 
 PATHS = sorted(fragments())
-NAMES = "AGENTS README CONTEXT TODO PLAN TASK CONTRIBUTING CLAUDE GEMINI SUCCESS FAILURE HEAD"
+NAMES = "AGENTS README STATUS CONTEXT JSON TODO PLAN TASK CONTRIBUTING CLAUDE GEMINI SUCCESS FAILURE HEAD"
 FILLER = re.compile(
     r"\b(please|very|really|simply|just|carefully|important to note|make sure|ensure|leverage|robust|expert|"
     r"world-class|best practices?|as needed|if appropriate|etc)\b",
