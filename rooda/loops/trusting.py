@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rooda.errors import ConfigProblem, Undecided
 from rooda.loops.options import RunOptions
+from rooda.loops.signed import refuse_tracked
 from rooda.settings import trust_watch
 from rooda.settings.layers import Settings
 from rooda.settings.trust_watch import Watch
@@ -20,11 +21,14 @@ _ignored: set[str] = set()  # folders whose settings the user chose to ignore in
 def checked(found: Settings, asked: RunOptions, config: str | None, resumed: bool = False) -> Settings:
     """Return the settings to run with, after printing their warnings.
 
-    Raises ConfigProblem for a misspelt key, and Undecided if the user does not trust the workspace's own settings.
+    Raises ConfigProblem for a misspelt key, UsageProblem if git tracks `.rooda`, and Undecided if the user does not
+    trust the workspace's own settings.
     """
     if found.misspelt and not asked.warn_unknown:
-        raise ConfigProblem("\n".join(found.misspelt), "Correct the spelling, or remove the line.")
+        raise ConfigProblem("
+".join(found.misspelt), "Correct the spelling, or remove the line.")
     warned(found)
+    refuse_tracked(found.workspace)
     if found.untrusted:
         return found
     ignores = asked.untrusted or trust_watch.top_of(found.workspace) in _ignored

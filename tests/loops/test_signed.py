@@ -84,7 +84,8 @@ def test_S_02_a_tracked_rooda_folder_is_refused(ws: Workspace) -> None:
     forge(ws)
     ws.git("init", "-q")
     ws.git("add", "-f", ".rooda")
-    for words in (("resume",), ("build", "--resume"), ("trust", "--state")):
+    starts = (("build",), ("build", "--untrusted"), ("goal", "run", "x"))
+    for words in (("resume",), ("build", "--resume"), ("trust", "--state"), *starts):
         ran = ws.rooda(*words)
         assert ran.code == 2 and "rm -r -q --cached .rooda" in ran.err, ran.both
     assert "git tracks" in ws.rooda("resume", "--all").err and not ws.exists("pwned")
