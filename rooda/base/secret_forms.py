@@ -3,6 +3,7 @@
 No pattern backtracks, so that every text is searched in linear time.
 """
 
+import binascii
 import re
 from collections.abc import Callable
 
@@ -26,6 +27,19 @@ def _is_random(run: str) -> bool:
     return any(_DIGIT.search(part) for part in _LONG_PART.findall(run))
 
 
+def _is_login(run: str) -> bool:
+    """True if the characters are base64 of NAME:PASSWORD."""
+    try:
+        text = binascii.a2b_base64(run, strict_mode=True)
+    except ValueError:
+        return False
+    return b":" in text and text.isascii() and text.decode().isprintable()
+
+
+def _is_hex(run: str) -> bool:
+    return len(run) in (32, 40, 64) and _has_digit(run)
+
+
 class _Form:
     """A kind of secret with a fixed prefix. `known` is true if the characters that follow can belong to a key."""
 
@@ -47,7 +61,9 @@ def _is_inside(text: str, place: int) -> bool:
     return before.isalnum() and text[max(place - 2, 0) : place - 1] != "\\"
 
 
-_W, _B = "[A-Za-z0-9_-]", "[A-Za-z0-9+/=_-]"
+_W, _B, _X = "[A-Za-z0-9_-]", "[A-Za-z0-9+/=_-]", "[A-Fa-f0-9]"
+_HEADERS = [f"{name}{sign}{kind} " for name in ("Authorization", "authorization") for sign in (": ", '": "')
+            for kind in ("token", "Token")]  # fmt: skip
 _FORMS = (
     _Form("sk-", _W, 16, _is_random),  # OpenAI, Anthropic, DeepSeek, OpenRouter
     *(_Form(f"{kind}_{mode}_", "[A-Za-z0-9]", 10) for kind in ("sk", "rk") for mode in ("live", "test")),  # Stripe
@@ -71,13 +87,43 @@ _FORMS = (
     _Form("xai-", "[A-Za-z0-9]", 30),
     _Form("pypi-AgEI", _W, 30, lambda run: True),
     _Form("SG.", "[A-Za-z0-9_.-]", 40),
-    _Form("Bearer ", "[A-Za-z0-9_.~+/=-]", 20),
+    *(_Form(word, "[A-Za-z0-9_.~+/=-]", 20) for word in ("Bearer ", "bearer ", "BEARER ")),
+    *(_Form(word, "[A-Za-z0-9+/=]", 8, _is_login) for word in ("Basic ", "basic ")),
+    *(_Form(header, _W, 20) for header in _HEADERS),
+    *(_Form(f"do{kind}_v1_", _X, 32) for kind in "opr"),  # DigitalOcean
+    *(_Form(f"hv{kind}.", _W, 24) for kind in "sbr"),  # Vault
+    *(_Form(f"gl{kind}-", _W, 20) for kind in ("ptt", "dt", "rt", "cbt", "soat", "ft", "imt", "agent", "oas")),
+    _Form("glsa_", "[A-Za-z0-9_]", 32),  # Grafana
+    *(_Form(f"shp{kind}_", _X, 32, _is_hex) for kind in ("at", "ss", "ca", "pa")),  # Shopify
+    *(_Form(f"sq0{kind}-", _W, 20) for kind in ("atp", "csp", "idp")),  # Square
+    _Form("SK", "[a-f0-9]", 32, lambda run: len(run) == 32 and _has_digit(run)),  # Twilio
+    _Form("key-", "[a-f0-9]", 32, lambda run: len(run) == 32 and _has_digit(run)),  # Mailgun
+    _Form("dapi", "[a-f0-9-]", 32, lambda run: 32 <= len(run) <= 34 and _has_digit(run)),  # Databricks
+    *(_Form(f"dckr_{kind}_", _W, 20) for kind in ("pat", "oat")),
+    *(_Form(f"dp.{kind}.", "[A-Za-z0-9.]", 30) for kind in ("pt", "st", "ct", "sa", "scim", "audit")),  # Doppler
+    *(_Form(f"pscale_{kind}_", "[A-Za-z0-9_.=-]", 30) for kind in ("tkn", "pw", "oauth")),  # PlanetScale
+    *(_Form(f"sntry{kind}_", _B, 30) for kind in "su"),  # Sentry
+    *(_Form(f"lsv2_{kind}_", "[A-Za-z0-9_]", 30) for kind in ("pt", "sk")),  # LangSmith
+    *(_Form(f"sq{kind}_", "[a-f0-9]", 40, _is_hex) for kind in "upa"),  # SonarQube
+    *(_Form(f"AT{kind}", "[A-Za-z0-9_=-]", 24) for kind in ("ATT3", "CTT3", "BB")),  # Atlassian
+    *(_Form(kind, _W, 20) for kind in ("GOCSPX-", "pplx-", "pcsk_", "figd_", "PMAK-", "NRAK-", "tvly-", "HRKU-")),
+    *(_Form(kind, "[A-Za-z0-9]", 30) for kind in ("lin_api_", "ntn_", "sbp_", "rubygems_", "r8_", "nfp_", "CFPAT-")),
+    _Form("sb_secret_", _W, 20),  # Supabase
+    _Form("CCIPAT_", "[A-Za-z0-9_]", 30),
+    _Form("AGE-SECRET-KEY-1", "[A-Z0-9]", 50),
+    _Form(".atlasv1.", _W, 40),  # Terraform
+    _Form("LTAI", "[A-Za-z0-9]", 16, lambda run: 16 <= len(run) <= 20 and _has_digit(run)),  # Alibaba
+    _Form("ABSK", _B, 60),  # Bedrock
+    *(_Form(f"{sign}sig=", "[A-Za-z0-9%_-]", 40) for sign in "?&"),  # Azure's signed addresses
+    _Form("X-Amz-Signature=", "[a-f0-9]", 64),
 )
 _PRIVATE = "-----BEGIN "
 _PRIVATE_KEY = re.compile("-----BEGIN ([A-Z ]{0,60}+)-----")
 _END = re.compile("-----END [A-Z ]{0,60}+-----")
 _BODY = re.compile(r"(?:(?:[\s\"']|\\++[nrt])++[A-Za-z0-9+/=]{16,}+)++")
 _IN_ADDRESS = re.compile("(://[^\\s/@:\"'`]{0,200}+:)([^\\s/@\"'`]{1,200}+)(?=@)")
+_TOKEN_IN_ADDRESS = re.compile("(://)([A-Za-z0-9_.~-]{20,200}+)(?=(?::[^\\s/@\"'`]{0,200}+)?@)")
+_LONG_WORD = re.compile("[A-Za-z0-9]{20,}+")
 # NAME=value and name: "value", also in JSON inside JSON.
 _ASSIGNED = re.compile(
     r"(?<![A-Za-z0-9_.-])([A-Za-z_][A-Za-z0-9_.-]*+)(\\*+[\"']?+[ \t]*+(?:=>|[:=])[ \t]*+\\*+[\"']?+)([^\s\"'`,;\\]++)"
@@ -90,15 +136,40 @@ _ASSIGNED_MARKERS = (
 _STRONG = re.compile("api|secret|token|passw|passphrase|private|credential|auth|jwt|pwd|access", re.I)
 _NO_SECRETS = ("$", "<", "{", "%", "*", "/", "./", "~", "(", "[", "os.", "env.", "process.", "config.", "settings.")
 MARKERS = (*(form.marker for form in _FORMS), _PRIVATE, *_ASSIGNED_MARKERS)
-_OF_WORDS = (*_ASSIGNED_MARKERS, _PRIVATE, "Bearer ")  # the secret may be in the word that follows
+_OF_WORDS = (
+    *_ASSIGNED_MARKERS,
+    _PRIVATE,
+    "earer ",
+    "EARER ",
+    "asic ",
+    "uthorization",
+)  # the secret may be in the word that follows
 _BEGINNINGS = frozenset(marker[:size] for marker in (*MARKERS, "://") for size in range(1, len(marker)))
 _LONGEST_BEGINNING = max(map(len, _BEGINNINGS))
 # Short strings for a cheap first check of every event: each marker contains one of them.
 SIGNS = (
-    *("sk-", "_live_", "_test_", "gh", "lpat-", "AKIA", "ASIA", "xox", "xapp-", "eyJ", "Key", "_KEY", "_key", "-key"),
-    *("hooks", "hub_pat", "whsec_", "AIza", "ya29.", "npm_", "hf_", "gsk_", "xai-", "pypi-", "SG.", "earer "),
+    *("sk-", "_live_", "_test_", "gh", "AKIA", "ASIA", "xox", "xapp-", "eyJ", "Key", "_KEY", "_key", "-key"),
+    *("hooks", "_pat_", "whsec_", "AIza", "ya29.", "npm_", "hf_", "gsk_", "xai-", "pypi-", "SG.", "earer ", "EARER "),
     *("-----BEGIN ", "assw", "passph", "PASS", "_PWD", "SECRET", "ecret", "TOKEN", "Token", "_token", "APIKEY"),
-    *("CREDENTIAL", "JWT"),
+    *("CREDENTIAL", "JWT", "asic ", "uthorization", "_v1_", "hvs.", "hvb.", "hvr.", "gl"),
+    *("X-Amz", "shp", "sq", "SK", "key-", "dapi", "_oat_", "dp.", "pscale_", "sntry"),
+    *("lsv2_", "ATATT", "ATCTT", "ATBB", "GOCSPX", "pplx-", "pcsk_", "figd_", "PMAK", "NRAK", "tvly-", "HRKU"),
+    *(
+        "lin_api",
+        "ntn_",
+        "sbp_",
+        "rubygems_",
+        "r8_",
+        "nfp_",
+        "CFPAT",
+        "sb_s",
+        "CCIPAT",
+        "atlasv1",
+        "LTAI",
+        "ABSK",
+        "sig=",
+    ),
+    *("X-Amz",),
 )
 
 
@@ -120,7 +191,7 @@ def hide(text: str) -> str:
     if _PRIVATE in text:
         text = _hide_private_keys(text)
     if "://" in text and "@" in text:
-        text = _IN_ADDRESS.sub(_hide_password, text)
+        text = _TOKEN_IN_ADDRESS.sub(_hide_token, _IN_ADDRESS.sub(_hide_password, text))
     if any(marker in text for marker in _ASSIGNED_MARKERS):
         text = _ASSIGNED.sub(_hide_assigned, text)
     return text
@@ -142,6 +213,11 @@ def _hide_private_keys(text: str) -> str:
 
 def _hide_password(found: "re.Match[str]") -> str:
     return found[0] if found[2].startswith(_NO_SECRETS) else found[1] + HIDDEN
+
+
+def _hide_token(found: "re.Match[str]") -> str:
+    random = any(_DIGIT.search(word) and _LETTER.search(word) for word in _LONG_WORD.findall(found[2]))
+    return found[1] + HIDDEN if random else found[0]
 
 
 def _hide_assigned(found: "re.Match[str]") -> str:
