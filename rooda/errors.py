@@ -61,6 +61,9 @@ class Cause(NamedTuple):
     lost: int = 0  # calls whose transcript or events vanished; under a cost or token limit they end the run
     account: str = ""
     until: str = ""  # local time at which the account can be used again
+    budget: str = ""  # of kind cost: day | project | agent for a budget of all runs; "" for the run's own limit
+    reserved: float = 0.0  # dollars reserved for calls that run now; they count for a budget
+    problem: str = ""  # why the budget can't be checked
 
 
 class LimitReached(RoodaError):

@@ -29,7 +29,7 @@ PURE_NAMES = {"state", "model", "world", "rules", "loop", "contract", "scoring",
 PURE = {"errors", "base/json", "base/text", "base/secrets", "base/secret_forms", "base/secret_names",
         "base/yaml", "agents/records", "agents/outcome", "agents/error_text", "agents/backoff", "agents/prices",
         "git/retention",
-        "run/records", "run/setup", "run/spending", "run/ended", "run/placeholders",
+        "run/budgets", "run/records", "run/setup", "run/spending", "run/ended", "run/placeholders",
         "run/event_records", "run/vocabulary", "loops/kernel"}  # fmt: skip
 
 # Who may use what reaches the world. A name ending in / is a room.
@@ -55,7 +55,7 @@ WRITERS = {"base/files"}
 # this user's home, and of rooda's temporary folders.
 OPENERS = {"base/files", "base/workspace_files", "base/signing", "run/vocabulary"}
 READERS = {"base/files", "base/workspace_files", "git/", "loops/flow/guard_git", "settings/layers", "agents/versions",
-           "run/tokens", "processes/detach", "cli/completion", "cli/service"}  # fmt: skip
+           "run/installed", "run/tokens", "processes/detach", "cli/completion", "cli/service"}  # fmt: skip
 WRITING = {"rename", "renames", "replace", "unlink", "remove", "removedirs", "makedirs", "mkdir", "rmdir", "mkfifo",
            "mknod", "link", "symlink", "truncate", "ftruncate", "fsync", "fdatasync", "pwrite", "chmod", "fchmod",
            "chown", "utime"}  # fmt: skip

@@ -25,6 +25,7 @@ class Agent(NamedTuple):
     character_limit: int = 0
     budget: str = ""  # the CLI's own option for a cost limit, with {budget}
     cap: float = 0.0  # dollars for that option, 0 = none
+    budget_day: float = 0.0  # dollars that its account may cost on one day, 0 = no limit
     billing: Mapping[str, str] = {}  # payers keyed by variable; the first variable that is set decides
     account: str = ""  # payer if none is set
     version: str = ""  # option that prints the version

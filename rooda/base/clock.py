@@ -41,6 +41,17 @@ def local_time(seconds: float) -> time.struct_time:
     return time.localtime(seconds)
 
 
+def local_date(seconds: float) -> str:
+    """Format a time as its local calendar day."""
+    return time.strftime("%Y-%m-%d", time.localtime(seconds))
+
+
+def day_start(seconds: float) -> float:
+    """Return the time at which the local calendar day of a time began."""
+    day = time.localtime(seconds)
+    return time.mktime((day.tm_year, day.tm_mon, day.tm_mday, 0, 0, 0, 0, 0, -1))
+
+
 def rfc3339_milli(seconds: float) -> str:
     """Format a time as UTC with milliseconds, as in events."""
     whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(int(seconds)))

@@ -3,6 +3,7 @@
 Deleting the cache or the state loses no work.
 """
 
+import errno
 import os
 
 from rooda.base import files
@@ -16,6 +17,19 @@ def cache(*names: str) -> str:
 def state(*names: str) -> str:
     """Return a path in the user's persistent state, which all loops share; "" if the user has no home folder."""
     return _below("STATE", ".local/state/rooda", names)
+
+
+def make_state(*names: str) -> str:
+    """Create a folder in the user's state that only the user can enter; return its path.
+
+    Raises OSError if that fails, UsageProblem if it is a link.
+    """
+    home = state()
+    if not home:
+        raise OSError(errno.ENOENT, "HOME is not set")
+    top, name = (home, "") if os.path.islink(home) else os.path.split(home)
+    files.make_real_folder(top, os.path.join(name, *names), private=True)
+    return os.path.join(home, *names)
 
 
 def _below(kind: str, usual: str, names: tuple[str, ...]) -> str:

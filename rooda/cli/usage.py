@@ -23,7 +23,7 @@ _BY: dict[str, Callable[[Used], str]] = {
     "procedure": lambda call: call.name,
     "loop": lambda call: registry.title(call.loop, call.name),
     "agent": lambda call: f"{call.agent or 'command'}{f' {call.model}' if call.model else ''}",
-    "day": lambda call: call.ts[:10],
+    "day": lambda call: local_day(call.ts),
 }
 
 
@@ -53,6 +53,12 @@ def usage(ctx: click.Context, name: str | None, since: str | None, by: str, as_j
     else:
         click.echo("No agent calls recorded here.")
     return OK
+
+
+def local_day(ts: str) -> str:
+    """Return the local calendar day of an event's time."""
+    seconds = clock.parse_time(ts)
+    return clock.local_date(seconds) if seconds is not None else ts[:10]
 
 
 def start_of(text: str) -> str:

@@ -53,6 +53,16 @@ def may_track(workspace: str, name: str) -> bool:
     return f"{path}/" in index or f"{path}\0" in index or "link" in index
 
 
+def in_main_tree(workspace: str) -> str:
+    """Return the folder of the repository's main work tree that a workspace is, or is a worktree's copy of."""
+    real = os.path.realpath(workspace)
+    folder = _git_folder(real)
+    common = os.path.normpath(os.path.join(folder, _text(os.path.join(folder, "commondir")).strip()))
+    if not folder or os.path.basename(common) != ".git":
+        return real
+    return os.path.normpath(os.path.join(os.path.dirname(common), os.path.relpath(real, upward(real)[-1])))
+
+
 def work_trees(top: str) -> list[str]:
     """Return the other work trees of the repository at `top`: its main one and its worktrees."""
     folder = _git_folder(top)

@@ -4,6 +4,7 @@ An agent can delete `.rooda`, so a second lock is held in the user's state folde
 """
 
 import binascii
+import errno
 import fcntl
 import json
 import os
@@ -136,6 +137,29 @@ def _acquire_second(path: str) -> _Second | None:
 def acquire_briefly(path: str) -> int:
     """Take a lock for a moment, without a second one; return its descriptor, or -1 if a live process holds it."""
     return _locked(path)
+
+
+def hold(path: str, seconds: float) -> int:
+    """Take a lock file outside of a workspace; return its descriptor, which releases it when closed.
+
+    Raises OSError if it can't be opened, or if another process holds it for all of `seconds`.
+    """
+    deadline = clock.monotonic() + seconds
+    while True:
+        descriptor = files.open_regular(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _has_name(descriptor, path):
+                return descriptor
+        except BlockingIOError:
+            if clock.monotonic() >= deadline:
+                os.close(descriptor)
+                raise OSError(errno.EAGAIN, "another rooda process holds it", path) from None
+        except OSError:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+        clock.sleep(0.002)
 
 
 def _locked(path: str) -> int:

@@ -1,32 +1,38 @@
 """Admits agent calls as long as the budget of the run and the usage limits of accounts allow it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import NamedTuple
 
 from rooda.agents import limits
 from rooda.agents.backoff import until_reset
+from rooda.agents.call import transcript_name
 from rooda.agents.outcome import USAGE_LIMIT
 from rooda.agents.records import Agent, Call, Reply
 from rooda.base import clock
 from rooda.errors import Cause, LimitReached
-from rooda.run import history
+from rooda.run import history, installed
+from rooda.run.budgets import first_limit, has_limit
+from rooda.run.cost_ledger import CostLedger
 from rooda.run.setup import Setup
-from rooda.run.spending import BudgetUse, Spent, Used, add, in_words, reached_limit, total, uncounted
+from rooda.run.spending import BudgetUse, Spent, Used, add, dollars, in_words, plus, reached_limit, total, uncounted
 
 Wait = Callable[[float, str], None]  # arguments: end of the wait, account
 Warn = Callable[[str], None]
 _RAISE = "No further agent is started. Resume with a higher limit."
 _LOST = "No further agent is started."
+_TOMORROW = "No further agent is started. Resume tomorrow, or with a higher limit."
+_UNKNOWN = "the usage of a call is unknown, since the transcript or the event log disappeared"
 
 
 class BudgetGate:
     """Counts what a run uses over all its sessions, and admits calls until a limit is reached."""
 
-    def __init__(self, setup: Setup, wait: Wait, signalled: Callable[[], int], warn: Warn) -> None:
+    def __init__(self, setup: Setup, purse: CostLedger, wait: Wait, signalled: Callable[[], int], warn: Warn) -> None:
         self._budget, self._unknown_call = setup.budget, setup.unknown_call
+        self._budgets, self._agent, self._purse = setup.budgets, setup.agent, purse
         self._wait, self._signalled, self._warn = wait, signalled, warn
-        self._warned = False
+        self._warned = self._lost_call = False
         self._accounts: dict[str, str] = {}  # by the agent's name
         self._acting: dict[str, str] = {}  # the agent called instead, by the name of the first choice
         self._known: dict[str, limits.Limit] = {}  # limits hit in this session, in case they could not be saved
@@ -39,7 +45,20 @@ class BudgetGate:
         sessions, prices = history.of_run(workspace, name, loop), agent.prices if agent else {}
         self._spent = total(self._with_price(call) for session in sessions for call in session.used(lambda: prices))
         self._spent = self._spent._replace(lost=self._spent.lost + history.count_lost(sessions))
+        self._count_deleted(sessions)
         self._earlier = sum(session.run_time for session in sessions)
+
+    def _count_deleted(self, sessions: list[history.SessionLog]) -> None:
+        """Add the calls of earlier sessions whose logs were deleted, from the user's ledger."""
+        runs = [session.run for session in sessions]
+        deleted = [self._with_price(call) for call in self._purse.of_sessions(runs[0], runs)] if runs else []
+        if not deleted:
+            return
+        spent = total(deleted)
+        self._spent = plus(self._spent, spent)
+        names = ", ".join(dict.fromkeys(call.run for call in deleted))
+        known = f"{dollars(spent.cost)} for {spent.calls} {'call' if spent.calls == 1 else 'calls'}"
+        self._warn(f"the log of {names} is missing; what it spent counts, from the ledger: {known}")
 
     def priced(self, reply: Reply) -> Reply:
         """Return the reply, with its cost set to `unknown_call` if it is unknown."""
@@ -67,27 +86,48 @@ class BudgetGate:
         return self._earlier + clock.running_time() - self._began
 
     def reached_limit(self) -> Cause | None:
-        """Return the limit of the run that forbids a further call; None if a call is allowed."""
+        """Return the limit that forbids a further call; None if a call is allowed."""
+        return self._limit_of_run() or (self._purse.limited(self._agent) if self._agent else None)
+
+    def _limit_of_run(self) -> Cause | None:
+        if version := installed.other_version():
+            return Cause("upgrade", problem=installed.in_words(version))
+        if self._agent and self._lost_call and has_limit(self._budgets, self._agent):
+            return first_limit(self._budgets, self._agent, "")._replace(problem=_UNKNOWN)
         lost = self._spent.lost if self._budget.tokens or not self._unknown_call else 0
         return reached_limit(self._budget, self._spent._replace(lost=lost), self._run_seconds())
 
     def admit(self, call: Call) -> Call:
         """Return the call with an available agent; wait for one if needed. Raises LimitReached if none is allowed."""
         while not self._signalled():
-            if cause := self.reached_limit():
-                raise _stopped(cause, _LOST if cause.lost else _RAISE)
-            if not call.agent.name:  # the limits of a raw command are unknown
-                break
-            choices = [self._choice(agent) for agent in call.agent.choices]
-            first = min(choices, key=lambda choice: choice.free_at if choice.free_at > clock.now() else 0.0)
-            if first.free_at <= clock.now():
-                self._report_switch(choices[0], first)
-                return call._replace(agent=first.agent)
-            if call.agent.on_limit == "stop":
-                cause = Cause("account", account=first.account, until=clock.rfc3339_local(first.free_at))
-                raise _stopped(cause, "No further agent is started. Resume then, or with another --agent.")
-            self._wait(first.free_at, first.account)
+            if cause := self._limit_of_run():
+                raise stopped(cause)
+            chosen = self._chosen(call) if call.agent.name else call  # the limits of a raw command are unknown
+            if chosen:
+                if cause := self._purse.reserve(transcript_name(chosen), chosen.agent):
+                    raise stopped(cause)
+                return chosen
         return call
+
+    def _chosen(self, call: Call) -> Call | None:
+        """Return the call with an available agent; None after a wait for one."""
+        choices = [self._choice(agent) for agent in call.agent.choices]
+        first = min(choices, key=lambda choice: choice.free_at if choice.free_at > clock.now() else 0.0)
+        if first.free_at <= clock.now():
+            self._report_switch(choices[0], first)
+            return call._replace(agent=first.agent)
+        if call.agent.on_limit == "stop":
+            raise stopped(Cause("account", account=first.account, until=clock.rfc3339_local(first.free_at)))
+        self._wait(first.free_at, first.account)
+        return None
+
+    def sync(self) -> None:
+        """Sync what was spent, while an agent works."""
+        self._purse.sync()
+
+    def release(self, calls: Sequence[Call]) -> None:
+        """Give up calls that were admitted but not started."""
+        self._purse.release(map(transcript_name, calls))
 
     def _report_switch(self, preferred: "Choice", taken: "Choice") -> None:
         """Warn at each switch to another agent, and at the switch back."""
@@ -107,6 +147,8 @@ class BudgetGate:
 
     def record(self, call: Call, reply: Reply) -> bool:
         """Add a reply to the run's usage. True if the call hit a usage limit and must be repeated after the reset."""
+        self._purse.paid(transcript_name(call), call.kind, call.number, call.agent, reply)
+        self._lost_call = self._lost_call or (reply.lost and not self._unknown_call)
         spent = add(self._spent, reply.cost, reply.usage, reply.seconds)
         self._spent = spent._replace(lost=spent.lost + reply.lost)
         if not self._warned and (doubt := uncounted(self._budget, reply)):
@@ -128,5 +170,15 @@ class Choice(NamedTuple):
     free_at: float  # Unix time; in the past if available now
 
 
-def _stopped(cause: Cause, hint: str) -> LimitReached:
-    return LimitReached(in_words(cause), hint, cause)
+def stopped(cause: Cause) -> LimitReached:
+    return LimitReached(in_words(cause), _hint(cause), cause)
+
+
+def _hint(cause: Cause) -> str:
+    if cause.kind == "upgrade":
+        return installed.HINT
+    if cause.kind == "account":
+        return "No further agent is started. Resume then, or with another --agent."
+    if cause.lost or cause.problem:
+        return _LOST
+    return _TOMORROW if cause.budget in ("day", "agent") else _RAISE

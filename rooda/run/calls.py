@@ -11,7 +11,7 @@ from rooda.agents.outcome import CONFIG, USAGE_LIMIT, refusal
 from rooda.agents.records import Call, Reply
 from rooda.base import files, secrets
 from rooda.base.json import Json
-from rooda.errors import TERMINATED, Interrupted
+from rooda.errors import TERMINATED, Interrupted, LimitReached
 from rooda.processes import supervise
 from rooda.processes.ledger import Ledger
 from rooda.run.budget import BudgetGate
@@ -62,8 +62,9 @@ class AgentCalls:
 
         The reply is NOT_ASKED for a call that hit a usage limit. After a signal nothing is started.
         """
-        admitted = [self._gate.admit(self._with_own_transcript(call)) for call in calls]
+        admitted = self._admitted(calls)
         if self._signalled():  # before or during the wait
+            self._gate.release(admitted)
             return [NOT_ASKED] * len(calls), []
         replies, ran = self._run(admitted, commands)
         for place, (call, reply) in enumerate(zip(admitted, replies, strict=True)):
@@ -71,6 +72,17 @@ class AgentCalls:
                 self._limited.append(agents_call.transcript_name(calls[place]))
                 replies[place] = NOT_ASKED
         return replies, ran
+
+    def _admitted(self, calls: Sequence[Call]) -> list[Call]:
+        """Return the calls, each with an available agent. Raises LimitReached if one of them is not allowed."""
+        admitted: list[Call] = []
+        try:
+            for call in calls:
+                admitted.append(self._gate.admit(self._with_own_transcript(call)))
+        except LimitReached:
+            self._gate.release(admitted)
+            raise
+        return admitted
 
     def sync_state(self) -> None:
         """Make the saved state durable; report a failure as an event."""
@@ -164,6 +176,7 @@ class AgentCalls:
         """Sync the ledger and the journal while agents work and the loop waits anyway."""
         self._ledger.sync()
         self._events.journal.sync()
+        self._gate.sync()
 
 
 def ended_event(

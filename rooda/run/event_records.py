@@ -82,6 +82,9 @@ class EndCause(_Kind, total=False):
     unknown: int
     account: str
     until: str
+    budget: str
+    reserved: float
+    problem: str
 
 
 class SessionEnd(Event, name=""):
@@ -94,7 +97,9 @@ class SessionEnd(Event, name=""):
     refused: str = ABSENT  # only if the last agent call was refused permanently: its `outcome`, or `not-started`
     # only if a limit or a request from another terminal ended the run: `kind` is `cost`, `tokens` or `time`, with
     # `used` and `limit` in dollars, tokens or seconds, and `unknown`, the number of calls of unknown cost, if any;
-    # `account`, with the `account` and the time `until` which it can't be used; or, for a goal, `pause` or `cancel`
+    # `account`, with the `account` and the time `until` which it can't be used; or, for a goal, `pause` or `cancel`.
+    # `budget` is `day`, `project` or `agent` if a budget of all runs ended it; with `reserved`, dollars reserved for
+    # calls that ran then, the `account` of `agent`, and the `problem` if the budget could not be checked
     cause: EndCause = ABSENT
     mac: str = ABSENT  # only if the user has a key: signature of all lines up to and including this one without `mac`
 

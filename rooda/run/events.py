@@ -15,7 +15,7 @@ VERSION = 1
 NAME = "events.jsonl"
 MOST_HELD = 1024  # lines that wait to be hashed
 END = "run.ended"  # carries the signature of the whole log
-_json = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
+encoded = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 
 
 class Digest:
@@ -80,10 +80,10 @@ class Journal:
 
     def append(self, record: dict[str, Any], durable: bool = False) -> dict[str, Any]:
         """Write a record and return it, with secrets of a recognizable form replaced by stars."""
-        line = _json(record)
+        line = encoded(record)
         if secret_forms.may_have(line):
             record = secrets.hide_in(record, ())
-            line = _json(record)
+            line = encoded(record)
         self._write(record, line.encode("utf-8", "replace"), durable)
         return record
 

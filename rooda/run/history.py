@@ -93,7 +93,7 @@ class SessionState:
         if event == "agent.started":
             self.open_calls[transcript] = {**numbered, "transcript": transcript}
             self.unsaved.append(self.open_calls[transcript])
-        elif call := _call(numbered, self.open_calls.pop(transcript, numbered)):
+        elif call := call_of(numbered, self.open_calls.pop(transcript, numbered)):
             self.calls.append(call)
 
     def _add_run_time(self, ran: Any) -> None:
@@ -385,7 +385,7 @@ def _of_top_node(record: Json) -> Json:
     return {"display": record["number"] + (record["event"] == "node.boundary")}
 
 
-def _call(record: Json, started: Json) -> Used | None:
+def call_of(record: Json, started: Json) -> Used | None:
     """Return the call in a record; None if its fields are invalid."""
     try:
         return _row(record, started)
@@ -409,6 +409,7 @@ def _row(record: Json, started: Json) -> Used:
         cost=_bounded(float(cost)) if isinstance(cost, int | float) else None,
         source=str(record.get("cost_source") or "unknown"),
         lost=record.get("lost") is True,
+        transcript=os.path.basename(str(record.get("transcript", ""))),
     )
 
 
@@ -426,7 +427,7 @@ def _bounded(number: float) -> float:
 def _cut_off(started: Json, prices: Pricing) -> Used | None:
     from rooda.agents.reply import interrupted_reply
 
-    row = _call(started, started)
+    row = call_of(started, started)
     tells = started.get("output", "text") != "text"
     reply = interrupted_reply(started, Agent("", "", prices=prices() if tells else {}))
     source = reply.cost_source or "unknown"

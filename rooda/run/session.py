@@ -17,10 +17,11 @@ from rooda.processes.lock import Lock
 from rooda.processes.signals import Signals
 from rooda.processes.supervise import Periodic
 from rooda.run import folder as run_folder
-from rooda.run import hooks, workspaces
+from rooda.run import hooks, installed, workspaces
 from rooda.run.budget import BudgetGate
 from rooda.run.calls import AgentCalls
 from rooda.run.commands import CommandRunner, limits_of
+from rooda.run.cost_ledger import CostLedger, Place
 from rooda.run.event_records import (
     BudgetExceeded,
     Emit,
@@ -59,6 +60,7 @@ class Session:
         gc.freeze()  # collections would write to memory that is shared with the guardian
         gc.enable()  # off since startup, while modules were loading
         linux.return_large_blocks()
+        installed.guard()
         self._began = clock.monotonic()
         self.folder = folder = RunFolder(workspace, new_id(workspace, owner.name))
         detach.report_started(folder.run, folder.ready, workspace)
@@ -79,9 +81,8 @@ class Session:
         self._ledger = Ledger(held, folder.run, self._events.warn)
         self._commands = CommandRunner(self.context, self._limits, self.emit)
         self._prompt = PromptFile(folder)
-        self._gate = BudgetGate(owner.setup, self._wait_until, self.signalled, self._events.warn)
-        if owner.resumed:
-            self._gate.count_earlier(workspace, owner.name, kind.name, owner.setup.agent)
+        self._purse = self._purse_of(owner)
+        self._gate = self._budget_gate(owner)
         self.reached_limit = self._gate.reached_limit
         self.calls = AgentCalls(
             self.context, folder, self._events, self._ledger, self._commands, self._gate, self.signalled
@@ -93,6 +94,17 @@ class Session:
         if owner.setup.watch:
             owner.setup.watch.begin(self.folder.run, self.context.workspace)
         return owner.setup.watch
+
+    def _purse_of(self, owner: Owner) -> CostLedger:
+        place = Place(self.context.workspace, owner.kind.name, owner.name, self.folder.run)
+        agent = owner.setup.agent
+        return CostLedger(place, owner.setup.budgets, lambda: agent.prices if agent else {}, self._events.warn)
+
+    def _budget_gate(self, owner: Owner) -> BudgetGate:
+        gate = BudgetGate(owner.setup, self._purse, self._wait_until, self.signalled, self._events.warn)
+        if owner.resumed:
+            gate.count_earlier(self.context.workspace, owner.name, owner.kind.name, owner.setup.agent)
+        return gate
 
     def elapsed(self) -> float:
         """Return the seconds since this session began."""
@@ -214,6 +226,7 @@ class Session:
         supervise.end_leftovers(self._signals, self._limits.grace)
         if self._watch:
             self._watch.end(self.folder.run, self.context.workspace)
+        self._purse.close()
         self._journal.sync()
         self._journal.close()
         self.folder.close()

@@ -14,6 +14,13 @@ class Budget(NamedTuple):
     seconds: float = 0.0
 
 
+class Budgets(NamedTuple):
+    """Limits over all runs of the user, in dollars; 0 = no limit. An agent's own is `Agent.budget_day`."""
+
+    day: float = 0.0  # a local calendar day
+    project: float = 0.0  # the workspace with its worktrees, without end
+
+
 class Hook(NamedTuple):
     """A shell command or a URL that receives an event."""
 
@@ -47,6 +54,7 @@ class Setup(NamedTuple):
     log_timestamp_format: str = "time"
     further: Mapping[str, Any] = {}  # settings without a field of their own
     watch: Watch | None = None
+    budgets: Budgets = Budgets()
     unknown_call: float = 0.0  # dollars to assume for a call of unknown cost; 0 = none
 
     def value(self, key: str, kind: Callable[[Any], T]) -> T:

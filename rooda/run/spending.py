@@ -27,6 +27,7 @@ class Used(NamedTuple):
     cost: float | None  # dollars; None: unknown, which is not 0
     source: str  # reported | computed | assumed | unknown
     lost: bool = False  # its transcript or the event log disappeared
+    transcript: str = ""  # file name, which identifies the call in its session
 
     @property
     def tokens(self) -> int:
@@ -116,6 +117,8 @@ def in_words(cause: Cause) -> str:
         calls = "a call" if cause.lost == 1 else f"{cause.lost} calls"
         why = f"the usage of {calls} is unknown, since the transcript or the event log disappeared"
         return f"Limit of {limit}: {why}; resume without the limit, or price such calls with [budget] unknown_call"
+    if cause.budget:
+        return _budget_in_words(cause)
     if cause.kind == "cost":
         doubt = f" (the cost of {cause.unknown} calls is unknown)" if cause.unknown else ""
         return f"Cost limit reached: {dollars(cause.used)} of {dollars(cause.limit)}{doubt}"
@@ -123,7 +126,20 @@ def in_words(cause: Cause) -> str:
         return f"Token limit reached: {cause.used:,.0f} of {cause.limit:,.0f}"
     if cause.kind == "time":
         return f"Time limit reached: {format_short(cause.used)} of {format_short(cause.limit)}"
+    if cause.kind == "upgrade":
+        return cause.problem
     return f"Usage limit of {cause.account} until {cause.until}" if cause.kind == "account" else ""
+
+
+_BUDGETS = {"day": "Daily budget", "project": "Project budget", "agent": "Daily budget of {}"}
+
+
+def _budget_in_words(cause: Cause) -> str:
+    name = _BUDGETS.get(cause.budget, "Budget").format(cause.account)
+    if cause.problem:
+        return f"{name} of {dollars(cause.limit)} can't be checked: {cause.problem}"
+    reserved = f", and {dollars(cause.reserved)} reserved for running calls" if cause.reserved else ""
+    return f"{name} reached: {dollars(cause.used)} of {dollars(cause.limit)}{reserved}"
 
 
 def cause_facts(cause: Cause | None) -> Json:

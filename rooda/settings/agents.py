@@ -129,6 +129,7 @@ def _agent(name: str, table: dict[str, Any]) -> Agent:
         size_limit=table.get("size_limit", 0),
         character_limit=table.get("character_limit", 0),
         budget=table.get("budget", ""),
+        budget_day=float(table.get("budget_day", 0)),
         billing=table.get("billing", {}),
         account=table.get("account", ""),
         version=table.get("version", "--version" if name else ""),

@@ -382,6 +382,11 @@ AGENT = {
     ),
     "deny": Key(OPTION, "option that denies tools: {tools} or {tool}", trust=RUNS),
     "budget": Key(OPTION, "option for the dollars after which the CLI ends the call by itself: {budget}", trust=RUNS),
+    "budget_day": Key(
+        AMOUNT,
+        "dollars that all loops of the user may cost on its account on one local calendar day; 0 = no limit",
+        trust=RESTRAINS,
+    ),
     "untrusted": Key(
         ANY_TEXT,
         "options with which it ignores the settings that a project has for it; empty: it needs none",
@@ -401,6 +406,16 @@ AGENT = {
 }
 
 BUDGET = {
+    "day": Key(
+        AMOUNT,
+        "dollars that all loops of the user may cost on one local calendar day; 0 = no limit",
+        trust=RESTRAINS,
+    ),
+    "project": Key(
+        AMOUNT,
+        "dollars that all runs of this workspace and its worktrees may cost; 0 = no limit",
+        trust=RESTRAINS,
+    ),
     "unknown_call": Key(AMOUNT, "dollars that count for a call whose cost is unknown; 0: it stays unknown", trust=RUNS),
 }
 

@@ -10,7 +10,7 @@ from rooda.agents.records import Bounds
 from rooda.base import files
 from rooda.base.dirs import shipped
 from rooda.errors import ConfigProblem
-from rooda.run.setup import Budget, Hook, Setup
+from rooda.run.setup import Budget, Budgets, Hook, Setup
 from rooda.settings.agents import agent_of, with_prices
 from rooda.settings.check import dotted
 from rooda.settings.layers import Settings, merge
@@ -38,8 +38,10 @@ def setup_of(settings: Settings, look: Lookup) -> Setup:
     """Return the settings that all kinds of loops share, without prices."""
     made = Setup(agent_of(look), filled(Budget(), look), filled(Bounds(), look), hooks(settings))
     further = {key: row.converted(look.value(key, row.default)) for key, row in LOOP.items() if row.into == "setup"}
-    price = float(settings.table("budget").get("unknown_call", 0))
-    return filled(made, look)._replace(further=further, watch=settings.watch, unknown_call=price)
+    table = settings.table("budget")
+    price, budgets = float(table.get("unknown_call", 0)), [float(table.get(key, 0)) for key in Budgets._fields]
+    made = filled(made, look)._replace(further=further, watch=settings.watch)
+    return made._replace(unknown_call=price, budgets=Budgets(*budgets))
 
 
 def filled(record: R, look: Lookup) -> R:

@@ -1,0 +1,138 @@
+"""Decides whether the budgets over all runs of a user allow a call: what was spent, what is reserved. Pure."""
+
+from collections import deque
+from collections.abc import Iterable
+from math import ceil
+from typing import NamedTuple, Protocol
+
+from rooda.agents.records import Agent, Reply
+from rooda.errors import Cause
+from rooda.run.setup import Budgets
+
+RECENT = 172_800.0  # seconds for which a paid call is kept: longer than the longest day
+AHEAD = 86_400.0  # seconds: a call of an earlier boot that is further in the future was recorded by a wrong clock
+CALLS = 20  # of an agent, for the cost of a typical one
+PERCENT = 0.9
+
+
+class Purse(Protocol):
+    """Counts calls against the budgets that all runs of the user share; tasks and a fleet have the same port."""
+
+    def limited(self, agent: Agent) -> Cause | None:
+        """Return the budget that forbids a call of this agent now; None if one is allowed."""
+
+    def reserve(self, call: str, agent: Agent) -> Cause | None:
+        """Reserve the expected cost of a call before it starts; return the budget that forbids it, if any."""
+
+    def release(self, calls: Iterable[str]) -> None:
+        """Drop the reservations of calls that were not started."""
+
+    def paid(self, call: str, kind: str, number: int, agent: Agent, reply: Reply) -> None:
+        """Record a call that has ended, in place of its reservation."""
+
+
+class Reservation(NamedTuple):
+    """The expected cost of a call that has not ended."""
+
+    amount: float
+    agent: str
+    project: str
+    account: str
+
+
+class Paid(NamedTuple):
+    """A call that has ended, as the ledger records it: its time by the clock, and by the uptime of the machine."""
+
+    at: float
+    uptime: float
+    boot: str
+    agent: str
+    project: str
+    account: str
+    cost: float | None
+
+
+class Moment(NamedTuple):
+    """The current time: by the clock, by the uptime of the machine, and the beginning of the local day."""
+
+    at: float
+    uptime: float
+    boot: str
+    day_start: float
+
+
+class Spending:
+    """What the calls in the ledger cost: recently per account, in all in one project, and recently per agent."""
+
+    def __init__(self, project: str) -> None:
+        self._project = project
+        self.of_project = 0.0
+        self._recent: deque[Paid] = deque()
+        self._costs: dict[str, deque[float]] = {}  # of the latest calls, by agent
+
+    def add(self, paid: Paid, now: Moment) -> None:
+        """Add a call of the ledger; most calls come in the order of their time."""
+        if paid.cost is None:
+            return
+        self._costs.setdefault(paid.agent, deque(maxlen=CALLS)).append(paid.cost)
+        if paid.project == self._project:
+            self.of_project += paid.cost
+        if time_of(paid, now) > now.at - RECENT:
+            self._recent.append(paid)
+
+    def today(self, now: Moment, account: str | None = None) -> float:
+        """Return what this local day's calls cost; with `account`, those of one account."""
+        while self._recent and time_of(self._recent[0], now) < now.at - RECENT:
+            self._recent.popleft()
+        return sum(
+            paid.cost or 0.0
+            for paid in self._recent
+            if account in (None, paid.account) and now.day_start <= time_of(paid, now) <= now.at + AHEAD
+        )
+
+    def typical(self, agent: str) -> float:
+        """Return the 90th percentile of what the latest calls of an agent cost; 0 without any."""
+        costs = sorted(self._costs.get(agent, ()))
+        return costs[ceil(PERCENT * len(costs)) - 1] if costs else 0.0
+
+
+def time_of(paid: Paid, now: Moment) -> float:
+    """Return when a call ended by the current clock, which may have been set since; exact within one boot."""
+    return now.at - (now.uptime - paid.uptime) if paid.boot == now.boot else paid.at
+
+
+def has_limit(budgets: Budgets, agent: Agent) -> bool:
+    return bool(budgets.day or budgets.project or agent.budget_day)
+
+
+def first_limit(budgets: Budgets, agent: Agent, account: str) -> Cause:
+    """Return the first limit that applies to a call, without what was used: for a budget that can't be checked."""
+    kinds = (("day", budgets.day), ("project", budgets.project), ("agent", agent.budget_day))
+    kind, limit = next((each for each in kinds if each[1]), kinds[0])
+    return Cause("cost", limit=limit, budget=kind, account=account if kind == "agent" else "")
+
+
+def reached(
+    budgets: Budgets, agent: Agent, own: Reservation, open_calls: Iterable[Reservation], spent: Spending, now: Moment
+) -> Cause | None:
+    """Return the budget that is used up by what was spent and what other open calls have reserved; None if none is.
+
+    `own` is the reservation that the call would get.
+    """
+    others = [*open_calls]
+    kinds = (
+        ("day", budgets.day, spent.today, [*others]),
+        ("project", budgets.project, lambda _: spent.of_project, [o for o in others if o.project == own.project]),
+        (
+            "agent",
+            agent.budget_day,
+            lambda moment: spent.today(moment, own.account),
+            [o for o in others if o.account == own.account],
+        ),
+    )
+    for kind, limit, used_by, counted in kinds:
+        used, reserved = (used_by(now), sum(each.amount for each in counted)) if limit else (0.0, 0.0)
+        if limit and round(used + reserved, 9) >= limit:  # ten times $0.10 is $1
+            account = own.account if kind == "agent" else ""
+            return Cause("cost", round(used, 9), limit, account=account, budget=kind, reserved=round(reserved, 9))
+    return None
