@@ -113,7 +113,16 @@ _TAIL = """
 # [agents.mine]
 # command = "my-agent --model {model}"
 """
-_LEFT_OUT = ("agent", "ai_cmd", "ai_cmd_alias", "quality_gates", "model", "safety")
+_LEFT_OUT = (
+    "agent",
+    "ai_cmd",
+    "ai_cmd_alias",
+    "quality_gates",
+    "model",
+    "safety",
+    "count_failures",
+    "blocked_threshold",
+)
 
 
 class Findings(NamedTuple):
@@ -125,7 +134,7 @@ class Findings(NamedTuple):
 
 
 def text(found: Findings, defaults: dict[str, Any]) -> str:
-    parts = (_agent(found), _gates(found), _safety(), _others(defaults))
+    parts = (_agent(found), _gates(found), _progress(), _safety(), _others(defaults))
     return _HEAD + "\n[loop]\n" + "\n".join(parts) + _TAIL
 
 
@@ -145,6 +154,12 @@ def _gates(found: Findings) -> str:
         return f'{_comment("quality_gates")}. {none}\n# quality_gates = ["make test"]\n'
     gates = "".join(f"    {toml_value(gate)},\n" for gate in found.gates)
     return f"{_comment('quality_gates')}. From: {', '.join(found.because)}.\nquality_gates = [\n{gates}]\n"
+
+
+def _progress() -> str:
+    stuck = "# no-progress fits a project whose gates are red at the start; stuck_after ends a run that stands still."
+    blocked = "# An agent that says twice that it is blocked, and changes nothing, is not asked a third time."
+    return f'{stuck}\ncount_failures = "no-progress"  # or "red"\n{blocked}\nblocked_threshold = 2  # or 0\n'
 
 
 def _safety() -> str:

@@ -16,7 +16,7 @@ from rooda.git import snapshots as world
 from rooda.git.private import PrivateFiles
 from rooda.git.repository import Repo, read_head
 from rooda.git.restore import Plan
-from rooda.git.retention import UNDO, Snapshot, belongs_to_another_loop, next_undone, undo_position
+from rooda.git.retention import UNDO, Snapshot, belongs_to_another_loop, last_undo, next_undone, undo_position
 from rooda.git.snapshots import SnapshotTaker
 from rooda.loops import launch, registry
 from rooda.processes import lock
@@ -126,10 +126,11 @@ def _target(run: shared.Run, number: int | None, present: str) -> Target:
 
 
 def _redone(run: shared.Run) -> Target:
-    tip, *earlier = run.snapshots
-    if tip.moment != UNDO:
+    found = last_undo(run.snapshots)
+    if found is None:
         raise UsageProblem("There is no undo to revert: the loop has run since, or nothing was undone.")
-    return Target(tip, undo_position(earlier), f"at {clock.rfc3339(tip.seconds)}, before the last undo")
+    others = [each for each in run.snapshots if each is not found]
+    return Target(found, undo_position(others), f"at {clock.rfc3339(found.seconds)}, before the last undo")
 
 
 def _is_kept(workspace: str, tip: Snapshot) -> Callable[[str], bool]:

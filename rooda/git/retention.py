@@ -128,6 +128,15 @@ def undo_position(run: Sequence[Snapshot]) -> int:
     return newest.iteration if newest.moment == UNDO else max(each.iteration for each in run) + 1
 
 
+def last_undo(run: Sequence[Snapshot]) -> Snapshot | None:
+    """Return the snapshot that the last undo of a run kept; None if there is none.
+
+    After an undo by the user the run has no iterations. After one by the loop (`on_red`) it may have.
+    """
+    undone = [each for each in run if each.moment == UNDO]
+    return max(undone, key=lambda snapshot: snapshot.number) if undone else None
+
+
 def next_undone(turns: Iterable[Turn], present: str, position: int) -> Turn | None:
     """Return the newest iteration before `position` that began with another tree than `present`; None if none did."""
     open_turns = [turn for turn in turns if turn.before.iteration < position and turn.before.tree != present]

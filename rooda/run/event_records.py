@@ -235,7 +235,8 @@ class SnapshotTaken(Event, name="snapshot.taken"):
     """A snapshot of the work tree was taken. Only with `safety = "snapshot"`; see [the safety net](safety.md)."""
 
     iteration: int
-    moment: Annotated[str, "before", "after"]  # whether it was taken before or after the iteration
+    # whether it was taken before or after the iteration; `undo`: it keeps what rooda undoes next (`on_red`)
+    moment: Annotated[str, "before", "after", "undo"]
     number: int  # number of the snapshot in the run: 1, 2, 3, …
     ref: str  # git ref of the snapshot
     commit: str  # commit of the snapshot

@@ -1,17 +1,20 @@
 """Takes the snapshots of a session. Each problem is reported once, and the loop continues."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from rooda.base.json import Json
 from rooda.errors import Interrupted
-from rooda.git import command
+from rooda.git import command, restore
 from rooda.git.private import PrivateFiles
 from rooda.git.repository import GitProblem, find
-from rooda.git.retention import due_snapshots
+from rooda.git.retention import AFTER, BEFORE, UNDO, Snapshot, belongs_to_another_loop, due_snapshots
 from rooda.git.snapshots import KEEP, SnapshotTaker, prune
+from rooda.git.work_tree import Reading
 from rooda.run.event_records import Emit, Event, Problem, SnapshotOmitted, SnapshotTaken
 from rooda.run.records import Owner
+
+T = TypeVar("T")
 
 
 class Recorder:
@@ -25,6 +28,7 @@ class Recorder:
         self._failed = False
         self._reported: set[str] = set()
         self._left_out: set[str] = set()
+        self.began: Snapshot | None = None  # the snapshot with which the current turn began
 
     def before(self, event: Event) -> None:
         """Take the snapshot at the end of a turn before its event is written."""
@@ -42,37 +46,71 @@ class Recorder:
         if wanted and not self._failed:
             self._take(wanted)
 
+    def undo(self, number: int) -> str:
+        """Restore the files of the beginning of turn `number`; return the snapshot that keeps the others, or ""."""
+        began, taker = self.began, self._taker
+        if began is None or taker is None or began.iteration != number:
+            self._report("Not undone: there is no snapshot of the beginning of the iteration")
+            return ""
+        return self._attempt(lambda: self._undo(taker, began), "Not undone") or ""
+
+    def _undo(self, taker: SnapshotTaker, began: Snapshot) -> str:
+        seen = taker.read()
+        if seen.tree == began.tree:
+            return ""
+        for moment in (AFTER, UNDO):
+            self._save(taker, seen, began.iteration, moment)
+        kept, self._turn = taker.last, None  # its end is saved
+        left_out = {*seen.left_out, *began.private}
+        plan = restore.plan(
+            taker.repo, seen.tree, began.tree, lambda path: belongs_to_another_loop(path, began), left_out
+        )
+        restore.apply(taker.repo, taker.index, plan)
+        if left := restore.left_alone(plan):
+            self._report(f"Not all of iteration {began.iteration} was undone: {'; '.join(left)}")
+        return kept.ref if kept else ""
+
     def _take(self, wanted: Sequence[tuple[int, str]]) -> None:
         """Take the wanted snapshots from one read of the work tree: one turn may end where the next begins."""
+        self.began = None
+        self._attempt(lambda: self._take_from_one_read(wanted), "No snapshot")
+
+    def _attempt(self, work: Callable[[], T], what: str) -> T | None:
+        """Do something with git; report a problem, and return None."""
         try:
-            taker = self._taker = self._taker or self._new_taker()
-            self._check_last(taker)
-            seen, taker.resumed = taker.read(), self._resumed
-            self._report_left_out(seen.left_out)
-            for iteration, moment in wanted:
-                snapshot, fresh = taker.save(seen, iteration, moment)
-                if fresh:
-                    self._emit(
-                        SnapshotTaken(
-                            iteration=iteration - 1,
-                            moment=moment,
-                            number=snapshot.number,
-                            ref=snapshot.ref,
-                            commit=snapshot.commit,
-                        )
-                    )
-            if text := command.warning(self._workspace):
-                self._report(text)
-            if seen.trouble:
-                self._report(f"The snapshots are incomplete: {seen.trouble}")
+            return work()
         except GitProblem as problem:
             self._failed = self._taker is None
             rest = "; the loop continues without snapshots" if self._failed else ""
-            self._report(f"No snapshot: {problem.what}{rest}")
+            self._report(f"{what}: {problem.what}{rest}")
         except Interrupted:
-            self._report("No snapshot: a signal ended git")
+            self._report(f"{what}: a signal ended git")
         except OSError as problem:
-            self._report(f"No snapshot: {problem.filename or 'the work tree'}: {problem.strerror or problem}")
+            self._report(f"{what}: {problem.filename or 'the work tree'}: {problem.strerror or problem}")
+        return None
+
+    def _take_from_one_read(self, wanted: Sequence[tuple[int, str]]) -> None:
+        taker = self._taker = self._taker or self._new_taker()
+        self._check_last(taker)
+        seen, taker.resumed = taker.read(), self._resumed
+        self._report_left_out(seen.left_out)
+        for iteration, moment in wanted:
+            made = self._save(taker, seen, iteration, moment)
+            self.began = made if moment == BEFORE and not seen.trouble else None
+        if text := command.warning(self._workspace):
+            self._report(text)
+        if seen.trouble:
+            self._report(f"The snapshots are incomplete: {seen.trouble}")
+
+    def _save(self, taker: SnapshotTaker, seen: Reading, iteration: int, moment: str) -> Snapshot:
+        made, fresh = taker.save(seen, iteration, moment)
+        if fresh:
+            self._emit(
+                SnapshotTaken(
+                    iteration=iteration - 1, moment=moment, number=made.number, ref=made.ref, commit=made.commit
+                )
+            )
+        return made
 
     def _check_last(self, taker: SnapshotTaker) -> None:
         """Restore the newest snapshot's refs if an agent moved or deleted them."""

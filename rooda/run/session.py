@@ -41,12 +41,15 @@ from rooda.run.spending import BudgetUse
 
 if TYPE_CHECKING:
     from rooda.processes.systemd import ManagerNotifier
+    from rooda.run.recorder import Recorder
 
 CLOCK_INTERVAL = 60.0  # seconds between checks of the clock, which may be set during a wait
 
 
 class Session:
     """The resources of one start or resume of a loop, and the operations that use them."""
+
+    recorder: "Recorder | None" = None  # takes the session's snapshots
 
     def __init__(
         self,
@@ -138,7 +141,7 @@ class Session:
         if owner.setup.safety == "snapshot":
             from rooda.run.recorder import Recorder
 
-            recorder = Recorder(self.context.workspace, self.folder.run, owner, self.emit)
+            self.recorder = recorder = Recorder(self.context.workspace, self.folder.run, owner, self.emit)
             events = (*TURN_EVENTS, *owner.kind.turn_events)
             self._events.subscribe_ahead(recorder.before, events)
             self._events.subscribe(recorder.after, events)

@@ -1,29 +1,33 @@
 """Implements the effects of a procedure's loop: builds prompts, calls agents, runs quality gates, waits."""
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rooda.agents.records import Call, Prompt, Reply
 from rooda.base import clock, files, workspace_files
 from rooda.errors import Cause, PromptProblem
+from rooda.loops.procedure import progress
 from rooda.loops.procedure.model import Context, Fragment, Phase, Procedure
 from rooda.loops.procedure.prompts import assemble, from_file, preamble, with_new_status
 from rooda.loops.procedure.status import Status
-from rooda.loops.procedure.world import World
+from rooda.loops.procedure.world import Committed, World
 from rooda.run.placeholders import substitute
-from rooda.run.records import Gate, Gates
+from rooda.run.records import Gate, GateResult, Gates
 
 if TYPE_CHECKING:
+    from rooda.run.changes import Changes
     from rooda.run.event_records import Event
     from rooda.run.session import Session
 
+COMPARED = 1_048_576  # bytes at the end of a gate's output that are compared
 TICK = 0.1  # seconds; file systems' clocks are finer
 
 
 class Effects(World):
     """The effects of one session. Before each iteration, prompt files are read again if they have changed."""
 
-    def __init__(self, session: "Session", status: Status) -> None:
-        self._session, self._status = session, status
+    def __init__(self, session: "Session", status: Status, name: str, resumed: bool = False) -> None:
+        self._session, self._status, self._name, self._resumed = session, status, name, resumed
         self._marks: tuple[tuple[int, ...], ...] = ()
         self._reported = ""
 
@@ -41,6 +45,13 @@ class Effects(World):
 
     def emit(self, event: "Event") -> None:
         self._session.emit(event)
+
+    @cached_property
+    def _changes(self) -> "Changes":
+        from rooda.run.changes import Changes
+
+        session = self._session
+        return Changes(session.context.workspace, self._name, session.recorder, session.emit, self._resumed)
 
     def compose(self, procedure: Procedure, iteration: int) -> Prompt:
         marks = () if procedure.preamble else prompt_marks(procedure)  # a preamble names the iteration
@@ -69,6 +80,35 @@ class Effects(World):
 
     def check(self, gates: tuple[Gate, ...], iteration: int) -> Gates:
         return self._session.check(gates, iteration)
+
+    def results(self, gates: Gates, compared: bool) -> dict[str, str]:
+        return {each.name: each.verdict and self._result(each, compared) for each in gates.results}
+
+    def _result(self, result: GateResult, compared: bool) -> str:
+        return f"{result.verdict} {self._digest(result.output)}" if compared else result.verdict
+
+    def _digest(self, path: str) -> str:
+        """Return a hash of the end of a gate's output, without what differs between two runs of the same gate."""
+        try:
+            text = files.tail(path, COMPARED).decode("utf-8", "replace")
+        except OSError:
+            return ""
+        context = self._session.context
+        temporary = [context.env[name] for name in ("TMPDIR", "TEMP", "TMP") if context.env.get(name)]
+        return files.sha256(progress.normalised(text, context.workspace, temporary).encode())[:16]
+
+    def tree(self, fresh: bool = True) -> str:
+        return self._changes.tree(fresh)
+
+    def commit(self, base: str, said: str, iteration: int) -> Committed:
+        run, text = self._session.folder.run, self._session.clean(said)
+        from rooda.git.commits import message
+
+        made = self._changes.commit(base, message(text, f"Iteration {iteration + 1}", run, iteration + 1))
+        return Committed(made.commit, self._session.clean(made.refused), made.tree)
+
+    def undo(self, iteration: int) -> str:
+        return self._changes.undo(iteration + 1)
 
     def wait(self, seconds: float) -> None:
         self._session.wait(seconds)

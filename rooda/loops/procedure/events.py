@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal, TypedDict
 
 from rooda.run.event_records import ABSENT, AgentOutcome, EndCause, Ended, Event, Limits, Outcome, Promise
@@ -12,7 +13,10 @@ KIND = LoopKind(
     name_field="procedure",
     name_variable="ROODA_PROCEDURE",
     is_family=False,
-    moments={"failures": "stuck", "agent": "needs_person", "prompt": "needs_person"},
+    moments={
+        **{"failures": "stuck", "stuck": "stuck"},
+        **{"agent": "needs_person", "prompt": "needs_person", "blocked": "needs_person"},
+    },
 )
 
 
@@ -22,6 +26,27 @@ class Timing(TypedDict, total=False):
     max: float
     mean: float
     stddev: float
+
+
+class Remembered(TypedDict):
+    gates: Mapping[str, str]
+    stuck: int
+    blocked: int
+    tree: str
+    reason: str
+    base: str
+
+
+class LastIteration(TypedDict, total=False):
+    ended: str
+    exit_code: int
+    limit: float
+    agent_outcome: str
+    message: str
+    note: str
+    promise: str
+    gates_failed: str
+    commit_refused: str
 
 
 class RunStarted(Event, name="run.started", durable=True):
@@ -34,6 +59,19 @@ class RunStarted(Event, name="run.started", durable=True):
 
 class RunResumed(RunStarted, name="run.resumed", durable=True):
     pass
+
+
+class BaselineStarted(Event, name="baseline.started"):
+    """rooda runs the quality gates before the first iteration; their events follow, with the iteration -1."""
+
+    iteration: int  # -1
+
+
+class BaselineEnded(Event, name="baseline.ended", durable=True):
+    # each gate with its result: empty if it passed, else its verdict and a hash of its normalised output
+    gates: Mapping[str, str]
+    failed: list[str]  # names of the gates that are red
+    passed: list[str]  # names of the gates that are green
 
 
 class IterationStarted(Event, name="iteration.started"):
@@ -59,11 +97,23 @@ class IterationEnded(Event, name="iteration.ended", durable=True):
     gates_failed: str  # as `summary` in `gates.ended`
     consecutive_failures: int  # after this iteration
     failure_threshold: int  # at which the run aborts
+    commit: str = ABSENT  # only if rooda committed the changes: the commit
+    commit_refused: str = ABSENT  # only if git refused to commit the changes: why
+    undone: str = ABSENT  # only if rooda undid the changes: the snapshot that keeps them
+    # only if a setting asks for it: results of the gates as in `baseline.ended`; `stuck` and `blocked`, the iterations
+    # in a row without progress; `tree`, the work tree before the first blocked one; `reason`, the agent's reason in the
+    # last one; `base`, the work tree at the last commit by rooda
+    remembered: Remembered = ABSENT
+
+
+EndReason = Annotated[
+    str, "max-iterations", "success-signal", "failures", "blocked", "stuck", "prompt", "agent", "limit", "signal"
+]
 
 
 class RunEnded(Event, name="run.ended", durable=True):
     # the rule that ended the loop
-    reason: Annotated[str, "max-iterations", "success-signal", "failures", "prompt", "agent", "limit", "signal"]
+    reason: EndReason
     status: Annotated[str, "completed", "aborted", "interrupted"]  # as in the state file
     exit_code: int  # rooda's exit code
     signal: int  # the number of the first signal that was received, else 0
@@ -74,3 +124,9 @@ class RunEnded(Event, name="run.ended", durable=True):
     elapsed: float  # run time of earlier sessions, and this session's wall time
     timing: Timing  # the agent's run times: `count`, `min`, `max`, `mean`, `stddev` if two or more; empty if none
     cause: EndCause = ABSENT
+    # only if the run ended at its limit with exit code 1: the last iteration, with fields of `iteration.ended`; empty
+    # if it is not on record
+    last: LastIteration = ABSENT
+    blocked: int = ABSENT  # only if the reason is `blocked`: how often in a row
+    stuck: int = ABSENT  # only if the reason is `stuck`: the iterations in a row without progress
+    red: list[str] = ABSENT  # only if the reason is `stuck`: names of the gates that are red

@@ -1,5 +1,7 @@
 """The OODA loop: repeat one procedure, each iteration with a fresh agent."""
 
+from typing import Any, NamedTuple
+
 from rooda.agents.backoff import backoff
 from rooda.agents.last_words import last_words
 from rooda.agents.outcome import FATAL, USAGE_LIMIT
@@ -7,10 +9,19 @@ from rooda.agents.records import Call, Prompt, Reply
 from rooda.base.text import format_tenths, parse_seconds
 from rooda.errors import FAILED, OK, UNFINISHED, Cause, LimitReached, PromptProblem, code_of_signal
 from rooda.loops.kernel import Turns
-from rooda.loops.procedure.events import IterationEnded, IterationStarted, RunEnded
+from rooda.loops.procedure import progress
+from rooda.loops.procedure.events import (
+    BaselineEnded,
+    BaselineStarted,
+    IterationEnded,
+    IterationStarted,
+    LastIteration,
+    RunEnded,
+)
 from rooda.loops.procedure.model import Procedure
+from rooda.loops.procedure.progress import NOTHING, Progress, Seen
 from rooda.loops.procedure.state import ABORTED, COMPLETED, INTERRUPTED, RUNNING, OodaState, timing, total_seconds
-from rooda.loops.procedure.world import World
+from rooda.loops.procedure.world import Committed, World
 from rooda.run.records import Ending, Gates
 from rooda.run.spending import cause_facts, in_words
 
@@ -18,6 +29,8 @@ STATUS_OF = {
     "max-iterations": COMPLETED,
     "success-signal": COMPLETED,
     "failures": ABORTED,
+    "blocked": ABORTED,
+    "stuck": ABORTED,
     "prompt": ABORTED,
     "agent": ABORTED,
     "limit": INTERRUPTED,
@@ -25,15 +38,20 @@ STATUS_OF = {
 }
 
 
-def ooda(turns: Turns, start: OodaState, procedure: Procedure, world: World) -> Ending:
-    """Run iterations until a rule ends the loop. The first state is saved before the first agent call."""
+def ooda(turns: Turns, start: OodaState, procedure: Procedure, world: World, earlier: Progress = NOTHING) -> Ending:
+    """Run iterations until a rule ends the loop. The first state is saved before the first agent call.
+
+    `earlier`: what the run's earlier sessions left to remember.
+    """
     state = turns.carry(start)
-    while (ending := why_stop(state, world.signalled()) or at_limit(world.reached_limit())) is None:
+    past = begun(procedure, state, world, earlier)
+    while (ending := why_stop(state, world.signalled(), past, procedure) or at_limit(world.reached_limit())) is None:
         world.emit(IterationStarted(iteration=state.iteration, max_iterations=state.max_iterations))
         try:
             prompt = world.compose(procedure, state.iteration)
             if world.signalled():
                 continue
+            before = world.tree(fresh=False) if progress.needs_tree_before(procedure, past) else ""
             reply = world.ask(call_of(procedure, state, prompt))
         except PromptProblem as problem:
             ending = Ending("prompt", FAILED, note=str(problem))
@@ -44,17 +62,65 @@ def ooda(turns: Turns, start: OodaState, procedure: Procedure, world: World) -> 
         if reply.outcome == USAGE_LIMIT:  # neither an iteration nor a failure
             state = turns.carry(state)
             continue
-        gates = world.check(procedure.gates or (), state.iteration) if reply.ok else Gates()
-        before, state = state, turns.carry(next_state(state, reply, gates, world.now()))
-        world.emit(iteration_ended(before, state, reply, gates))
+        turn = judged(procedure, state, past, before, reply, world)
+        was, state = state, turns.carry(next_state(state, turn, world.now()))
+        event = iteration_ended(was, state, turn)
+        world.emit(event)
+        past = turn.past if turn.seen.interrupted else turn.past._replace(last=event.facts)
         if reply.outcome in FATAL:
             ending = Ending("agent", FAILED, note=f"{reply.outcome}: {reply.message}")
             break
-        if reply.retryable and why_stop(state, world.signalled()) is None:
+        if reply.retryable and why_stop(state, world.signalled(), past, procedure) is None:
             world.wait(backoff(procedure.setup.retry_wait, state.consecutive_failures, reply.retry_after))
     state = turns.carry(state._replace(status=STATUS_OF[ending.kind]))
-    world.emit(run_ended(state, ending, start, world.elapsed()))
+    world.emit(run_ended(state, ending, start, world.elapsed(), past))
     return ending
+
+
+class Turn(NamedTuple):
+    """What one iteration came to."""
+
+    seen: Seen
+    failed: bool
+    past: Progress = NOTHING  # what the next iteration remembers
+    commit: str = ""
+    commit_refused: str = ""
+    undone: str = ""
+
+
+def begun(procedure: Procedure, state: OodaState, world: World, earlier: Progress) -> Progress:
+    """Return what the first iteration remembers; measures the baseline before the first iteration of a run."""
+    past = progress.forgiven(procedure, earlier)
+    gates = procedure.gates or ()
+    if progress.commits(procedure) and not past.base:
+        past = past._replace(base=world.tree())
+    if not procedure.baseline or not gates or past.baseline or state.iteration or world.signalled():
+        return past
+    world.emit(BaselineStarted(iteration=-1))
+    found = world.check(gates, -1)
+    if found.interrupted:
+        return past
+    results = world.results(found, progress.compares_outputs(procedure))
+    failed = list(progress.red(results))
+    passed = [name for name in results if name not in failed]
+    world.emit(BaselineEnded(gates=results, failed=failed, passed=passed))
+    return past._replace(baseline=results, gates=results)
+
+
+def judged(procedure: Procedure, state: OodaState, past: Progress, before: str, reply: Reply, world: World) -> Turn:
+    """Run the gates if the agent succeeded, and judge the iteration; commit or undo its changes if asked to."""
+    after = world.tree() if progress.needs_tree_after(procedure, past, reply) else ""
+    gates = world.check(procedure.gates or (), state.iteration) if reply.ok else Gates()
+    results = world.results(gates, progress.compares_outputs(procedure)) if progress.is_watched(procedure) else {}
+    seen = Seen(reply, gates, results, before, after, last_words(reply))
+    made, undone = Committed(), ""
+    if progress.must_commit(procedure, seen):
+        made = world.commit(past.base, last_words(reply), state.iteration)
+        past = past._replace(base=made.tree or past.base)
+    if progress.must_undo(procedure, past, seen):
+        undone = world.undo(state.iteration)
+    failed = progress.failed(procedure, past, seen) or bool(made.refused)
+    return Turn(seen, failed, progress.after(procedure, past, seen, bool(undone)), made.commit, made.refused, undone)
 
 
 def call_of(procedure: Procedure, state: OodaState, prompt: Prompt) -> Call:
@@ -70,16 +136,24 @@ def call_of(procedure: Procedure, state: OodaState, prompt: Prompt) -> Call:
     )
 
 
-def why_stop(state: OodaState, signal: int) -> Ending | None:
+def why_stop(
+    state: OodaState, signal: int, past: Progress = NOTHING, procedure: Procedure | None = None
+) -> Ending | None:
     """Return the ending if the loop must stop. Failures win over the iteration limit, and both over a late signal."""
     if state.status == INTERRUPTED:
         return Ending("signal", code_of_signal(signal), signal)
     if state.status == COMPLETED:
         return Ending("success-signal", OK)
+    if past.over == "blocked":
+        return Ending("blocked", FAILED, note=past.reason)
     if state.consecutive_failures >= state.failure_threshold:
         return Ending("failures", FAILED)
+    if past.over == "stuck":
+        return Ending("stuck", FAILED)
     if 0 < state.max_iterations <= state.iteration:
-        return Ending("max-iterations", OK)
+        is_gated = procedure is None or bool(procedure.gates)
+        is_red = progress.ends_red(past, state.consecutive_failures, is_gated)
+        return Ending("max-iterations", FAILED if is_red else OK)
     if signal:
         return Ending("signal", code_of_signal(signal), signal)
     return None
@@ -90,38 +164,29 @@ def at_limit(reached: Cause | None) -> Ending | None:
     return Ending("limit", UNFINISHED, note=in_words(reached), cause=reached) if reached else None
 
 
-def next_state(state: OodaState, reply: Reply, gates: Gates, now: str) -> OodaState:
+def next_state(state: OodaState, turn: Turn, now: str) -> OodaState:
     """Return the state after an iteration. Every call that was started counts, however it ended."""
     closed = state._replace(
         iteration=state.iteration + 1,
         last_iteration_at=now,
-        elapsed_per_iteration=(*state.elapsed_per_iteration, format_tenths(reply.seconds)),
+        elapsed_per_iteration=(*state.elapsed_per_iteration, format_tenths(turn.seen.reply.seconds)),
     )
-    if interrupted(reply, gates):
+    if turn.seen.interrupted:
         return closed._replace(status=INTERRUPTED)
-    if failed(reply, gates):
+    if turn.failed:
         return closed._replace(consecutive_failures=state.consecutive_failures + 1)
-    status = COMPLETED if reply.promise == "SUCCESS" else RUNNING
+    status = COMPLETED if turn.seen.reply.promise == "SUCCESS" else RUNNING
     return closed._replace(consecutive_failures=0, status=status)
 
 
-def interrupted(reply: Reply, gates: Gates) -> bool:
-    return reply.ended == "interrupted" or gates.interrupted
-
-
-def failed(reply: Reply, gates: Gates) -> bool:
-    """True unless the agent exited with 0 and did not signal failure, and every gate passed."""
-    return not reply.ok or reply.promise == "FAILURE" or bool(gates.failed)
-
-
-def iteration_ended(before: OodaState, state: OodaState, reply: Reply, gates: Gates) -> IterationEnded:
-    cut = interrupted(reply, gates)
+def iteration_ended(before: OodaState, state: OodaState, turn: Turn) -> IterationEnded:
+    reply, gates = turn.seen.reply, turn.seen.gates
     return IterationEnded(
         iteration=before.iteration,
         max_iterations=state.max_iterations,
         phase="persist",
         elapsed=round(reply.seconds, 3),
-        outcome="interrupted" if cut else "failure" if failed(reply, gates) else "success",
+        outcome="interrupted" if turn.seen.interrupted else "failure" if turn.failed else "success",
         exit_code=reply.exit_code,
         ended=reply.ended,
         limit=reply.limit,
@@ -129,14 +194,22 @@ def iteration_ended(before: OodaState, state: OodaState, reply: Reply, gates: Ga
         agent_outcome=reply.outcome,
         message=reply.message,
         promise=reply.promise,
-        said=last_words(reply) if cut or failed(reply, gates) else "",
+        said=turn.seen.said if turn.seen.interrupted or turn.failed else "",
         gates_failed=gates.summary,
         consecutive_failures=state.consecutive_failures,
         failure_threshold=state.failure_threshold,
+        **_further(turn),
     )
 
 
-def run_ended(state: OodaState, ending: Ending, start: OodaState, session: float) -> RunEnded:
+def _further(turn: Turn) -> dict[str, Any]:
+    """Return the fields that only some settings add."""
+    found = {"commit": turn.commit, "commit_refused": turn.commit_refused, "undone": turn.undone}
+    kept = progress.remembered(turn.past)
+    return {key: value for key, value in found.items() if value} | ({"remembered": kept} if kept else {})
+
+
+def run_ended(state: OodaState, ending: Ending, start: OodaState, session: float, past: Progress = NOTHING) -> RunEnded:
     """Return the event that ends the run. `session`: this session's wall time; earlier ones count as agent run time."""
     return RunEnded(
         reason=ending.kind,
@@ -150,4 +223,16 @@ def run_ended(state: OodaState, ending: Ending, start: OodaState, session: float
         consecutive_failures=state.consecutive_failures,
         elapsed=round(total_seconds(start) + session, 3),
         timing=timing(map(parse_seconds, state.elapsed_per_iteration)),
+        **_why_failed(ending, past),
     )
+
+
+def _why_failed(ending: Ending, past: Progress) -> dict[str, Any]:
+    """Return the facts behind an exit code 1 that other fields of `run.ended` don't have."""
+    if ending.kind == "blocked":
+        return {"blocked": past.blocked}
+    if ending.kind == "stuck":
+        return {"stuck": past.stuck, "red": list(progress.red(past.gates))}
+    if ending.kind == "max-iterations" and ending.code:
+        return {"last": {key: past.last[key] for key in LastIteration.__annotations__ if key in past.last}}
+    return {}

@@ -7,6 +7,7 @@ from rooda.run.records import Gate
 from rooda.run.setup import Setup
 
 PHASES = ("observe", "orient", "decide", "act")
+NO_PROGRESS = "no-progress"
 
 
 class Fragment(NamedTuple):
@@ -46,6 +47,12 @@ class Procedure(NamedTuple):
     builtin: bool = False  # at least one phase is a shipped one
     max_iterations: int = 0
     failure_threshold: int = 3
+    count_failures: str = "red"  # red | no-progress
+    stuck_after: int = 5  # iterations without progress; 0 = any number
+    blocked_threshold: int = 0  # promises of FAILURE; 0 = any number
+    baseline: bool = False  # run the gates once before the first iteration
+    commit: str = "agent"  # agent | green
+    on_red: str = "keep"  # keep | undo
     on_interrupted: str = "ask"
     gates: tuple[Gate, ...] | None = None  # None: not set, read AGENTS.md
     gates_from_commands: bool = False  # use commands in AGENTS.md as gates if it defines none

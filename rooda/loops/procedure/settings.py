@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooda.base.dirs import shipped
 from rooda.errors import ConfigProblem, PromptProblem, RoodaError, UsageProblem
-from rooda.loops.procedure.model import PHASES, Context, Fragment, Phase, Procedure
+from rooda.loops.procedure.model import NO_PROGRESS, PHASES, Context, Fragment, Phase, Procedure
 from rooda.run.records import Gate
 from rooda.settings.layers import BUILT_IN, FLAG, Settings
 from rooda.settings.lookup import Found, Lookup, lookup
@@ -251,7 +251,8 @@ def procedure(settings: Settings, name: str, flags: Mapping[str, Any]) -> Proced
         gates=_gates(look),
         promise_signals=_promise_signals(look, builtin),
     )
-    return filled(made, look)
+    made = filled(made, look)
+    return made._replace(baseline=bool(look.value("baseline", made.count_failures == NO_PROGRESS)))
 
 
 def _check_flags(flags: Mapping[str, Any]) -> None:

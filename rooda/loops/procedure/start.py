@@ -1,7 +1,6 @@
 """Starts or resumes a procedure, and runs it to its end."""
 
 import os
-from collections.abc import Iterable
 
 from rooda.base import clock, workspace_files
 from rooda.base.json import Json
@@ -10,12 +9,13 @@ from rooda.errors import ConfigProblem, Interrupted, StateDamaged, Undecided, Us
 from rooda.loops import launch, options
 from rooda.loops.kernel import Turns
 from rooda.loops.options import RunOptions
-from rooda.loops.procedure import effects, loop, settings
+from rooda.loops.procedure import effects, loop, progress, settings
 from rooda.loops.procedure import store as procedure_store
 from rooda.loops.procedure.effects import Effects
 from rooda.loops.procedure.events import KIND, RunResumed, RunStarted
 from rooda.loops.procedure.feedback import Past
 from rooda.loops.procedure.model import Procedure
+from rooda.loops.procedure.progress import commits
 from rooda.loops.procedure.state import (
     RESUMABLE,
     RUNNING,
@@ -126,9 +126,25 @@ def prepare(
     if procedure.gates is None:
         gates = () if found.untrusted else _project_gates(where.workspace, procedure.gates_from_commands)
         procedure = procedure._replace(gates=gates)
+    _require_git(procedure, where.workspace)
     screen = Screen(launch.screen_options(procedure.setup, asked), LINES)
     launch.announce_agent(agent, program, screen, asked.remembered)
     return procedure, screen
+
+
+def _require_git(procedure: Procedure, workspace: str) -> None:
+    """Refuse `commit = "green"` and `on_red = "undo"` where they can't work."""
+    if procedure.on_red == "undo" and procedure.setup.safety != "snapshot":
+        what = 'on_red = "undo" needs snapshots to restore the files from, and they are off'
+        raise ConfigProblem(what, 'Set safety = "snapshot" in rooda.toml, or use --safety snapshot.')
+    wanted = 'on_red = "undo"' if procedure.on_red == "undo" else 'commit = "green"' if commits(procedure) else ""
+    if wanted:
+        from rooda.git.repository import GitProblem, find
+
+        try:
+            find(workspace)
+        except GitProblem as problem:
+            raise ConfigProblem(f"{wanted} needs git: {problem.what}", problem.hint) from None
 
 
 def _project_gates(workspace: str, commands: bool) -> tuple[Gate, ...]:
@@ -229,8 +245,9 @@ def run_session(
         began = initial_state(procedure, state, asked)
         session.emit(_opening(procedure, began, state is None))
         try:
-            status = Status(session, _earlier(where.workspace, procedure) if state is not None else ())
-            ending = loop.ooda(Turns(store), began, procedure, Effects(session, status))
+            earlier = _earlier(where.workspace, procedure.name) if state is not None else []
+            world = Effects(session, Status(session, earlier), procedure.name, resumed=state is not None)
+            ending = loop.ooda(Turns(store), began, procedure, world, progress.recalled(earlier))
         except Interrupted as abandoned:
             return code_of_signal(abandoned.number)
         finally:
@@ -244,9 +261,9 @@ def run_session(
     return ending.code
 
 
-def _earlier(workspace: str, procedure: Procedure) -> Iterable[Json]:
-    """Return the events of the run's earlier sessions that the STATUS section reports."""
-    return history.events_of_run(workspace, procedure.name, KIND.name, Past.EVENTS) if procedure.feedback else ()
+def _earlier(workspace: str, name: str) -> list[Json]:
+    """Return the events of the run's earlier sessions that a resume remembers and STATUS reports."""
+    return [*history.events_of_run(workspace, name, KIND.name, {*Past.EVENTS, *progress.EVENTS})]
 
 
 def _opening(procedure: Procedure, began: OodaState, is_new: bool) -> RunStarted:
@@ -262,7 +279,7 @@ def _opening(procedure: Procedure, began: OodaState, is_new: bool) -> RunStarted
 def _hint_at_resume(name: str, ending: str, screen: Screen) -> None:
     if ending == "limit":
         screen.hint(f"No further agent was started; the state is kept. Resume with: rooda resume {name}")
-    if ending == "failures":
+    if ending in ("failures", "stuck", "blocked"):
         screen.hint(f"See what happened: rooda logs {name}. Resume with: rooda resume {name}")
 
 

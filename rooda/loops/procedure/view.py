@@ -38,6 +38,15 @@ def _limit(record: Json) -> str:
     return f"max {limit} iterations" if limit else "unlimited iterations"
 
 
+def _baseline_ended(record: Json) -> list[Line]:
+    return [info(f"Baseline: {baseline_text(record)}", to_stderr=True)]
+
+
+def baseline_text(record: Json) -> str:
+    """Return the gates' results before the first iteration: `tests red, lint green`."""
+    return ", ".join([*(f"{gate} red" for gate in record["failed"]), *(f"{gate} green" for gate in record["passed"])])
+
+
 def _iteration_started(record: Json) -> list[Line]:
     return [info(f"Iteration {_number(record)} starting...")]
 
@@ -51,10 +60,20 @@ def _iteration_ended(record: Json) -> list[Line]:
     if record["outcome"] == "interrupted":
         return []
     count = f"consecutive failures: {_count(record)}"
-    found = [*(warning(f"{fault.text}, {count}") for fault in faults(record))]
+    found = [*_changes(record), *(warning(f"{fault.text}, {count}") for fault in faults(record))]
     if record["consecutive_failures"] < record["failure_threshold"]:
         found.append(info(f"Iteration {_number(record)} completed in {format_tenths(record['elapsed'])}"))
     return found
+
+
+def _changes(record: Json) -> list[Line]:
+    """Return a line if rooda committed or undid what the iteration changed."""
+    if record.get("commit"):
+        return [info(f"Committed {str(record['commit'])[:12]}", to_stderr=True)]
+    if record.get("undone"):
+        text = f"The changes of iteration {record['iteration'] + 1} were undone"
+        return [info(f"{text}; they are kept as {record['undone']} (rooda undo --redo)", to_stderr=True)]
+    return []
 
 
 def _count(record: Json) -> str:
@@ -72,18 +91,23 @@ def faults(record: Json) -> list[Fault]:
     """Return the reasons why an iteration failed."""
     if failed := in_words(record, _FAILED):
         return [Fault(failed)]
-    found = [Fault("AI signaled FAILURE")] if record["promise"] == "FAILURE" else []
-    gates = [Fault(f"Quality gates failed: {record['gates_failed']}", True)] if record["gates_failed"] else []
-    return [*found, *gates]
+    found = [Fault("AI signaled FAILURE")] if record.get("promise") == "FAILURE" else []
+    red = record.get("gates_failed")
+    gates = [Fault(f"Quality gates failed: {red}", True)] if red else []
+    refused = record.get("commit_refused")
+    commit = [Fault(f"Commit refused: {' '.join(str(refused).split())[:300]}")] if refused else []
+    return [*found, *gates, *commit]
 
 
 def _run_ended(record: Json) -> list[Line]:
     total = format_seconds(record["elapsed"])
     reason = record["reason"]
     if reason == "max-iterations":
-        end = [info(f"Reached max iterations: {record['max_iterations']} (total: {total})")]
+        end = [info(f"Reached max iterations: {record['max_iterations']} (total: {total})"), *_red_end(record)]
     elif reason == "success-signal":
         end = [info(f"AI signaled SUCCESS: completed after {record['iterations']} iterations (total: {total})")]
+    elif reason in ("blocked", "stuck"):
+        end = [error(f"Aborting: {_standstill(record)}")]
     elif reason == "failures":
         after = f"Aborting after {record['consecutive_failures']} consecutive failures"
         end = [error(f"{after} ({record['iterations']} iterations completed, total: {total})")]
@@ -97,6 +121,24 @@ def _run_ended(record: Json) -> list[Line]:
         end = [Line("warn", _interrupted(record))]
     timing = [Line("debug", f"Iteration timing: {timing_text(record['timing'])}")] if record["timing"] else []
     return [*end, *timing]
+
+
+def _red_end(record: Json) -> list[Line]:
+    """Return a line that says why a run that ended at its limit has failed."""
+    if "last" not in record:
+        return []
+    last = record["last"]
+    found = [f"red gates: {last['gates_failed']}"] if last.get("gates_failed") else []
+    found += [f"a failed iteration: {fault.text}" for fault in faults(last) if not fault.of_gates]
+    what = "; ".join(found) or "a failed iteration"
+    return [warning(f"Ended with {what}; exit code {record['exit_code']}", to_stderr=True)]
+
+
+def _standstill(record: Json) -> str:
+    if record["reason"] == "stuck":
+        return f"no progress in {record['stuck']} iterations: {', '.join(record['red'])}"
+    count = {1: "once", 2: "twice"}.get(record["blocked"], f"{record['blocked']} times")
+    return f"blocked {count}: {' '.join(record['note'].split())[:300] or 'no reason given'}"
 
 
 def _cure(record: Json) -> list[Line]:
@@ -118,6 +160,7 @@ _CURES = {
     "context_overflow": "Shorten the prompt, let the agent read less at once, or give it a model with a larger window",
 }
 LINES: LineMakers = {
+    "baseline.ended": _baseline_ended,
     "run.started": _run_started,
     "run.resumed": _run_resumed,
     "run.ended": _run_ended,
@@ -184,6 +227,8 @@ def _of_account(record: Json) -> bool:
 _RULES = {
     "max-iterations": "the limit is tested after the failures, before each iteration",
     "failures": "the failures in a row reached the threshold",
+    "stuck": "no result of a red gate changed; stuck_after is the limit",
+    "blocked": "the agent gave up again and changed no file; blocked_threshold is the limit",
     "success-signal": "a success signal ends the loop if the agent exited with 0 and every gate passed",
     "signal": "a signal ends the loop; the state is kept",
     "agent": "the same call would only fail again, so it was not repeated",

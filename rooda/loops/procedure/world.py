@@ -1,6 +1,7 @@
 """Defines the effects of a procedure's loop. The loop calls these methods and has no other effects."""
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from rooda.agents.records import Call, Prompt, Reply
 from rooda.errors import Cause
@@ -9,6 +10,14 @@ from rooda.run.records import Gate, Gates
 
 if TYPE_CHECKING:
     from rooda.run.event_records import Event
+
+
+class Committed(NamedTuple):
+    """The result of committing an iteration's changes."""
+
+    commit: str = ""  # "": nothing to commit, or refused
+    refused: str = ""  # why git or a hook refused
+    tree: str = ""  # the work tree whose changes are committed now; "": not known
 
 
 class World(Protocol):
@@ -32,6 +41,21 @@ class World(Protocol):
     def ask(self, call: Call) -> Reply: ...
 
     def check(self, gates: tuple[Gate, ...], iteration: int) -> Gates: ...
+
+    def results(self, gates: Gates, compared: bool) -> Mapping[str, str]:
+        """Return each gate's result: "" if it passed, else its verdict and, if `compared`, a hash of its output."""
+
+    def tree(self, fresh: bool = True) -> str:
+        """Return the work tree as the ID of a git tree; "" if it can't be read.
+
+        Not `fresh`: the one that the iteration's snapshot has, if there is one.
+        """
+
+    def commit(self, base: str, said: str, iteration: int) -> Committed:
+        """Commit what differs from the tree `base`; the message is what the agent said last."""
+
+    def undo(self, iteration: int) -> str:
+        """Restore the files of the iteration's start; return the snapshot that keeps them, "" if nothing was undone."""
 
     def wait(self, seconds: float) -> None:
         """Sleep for some seconds, or until a signal arrives."""

@@ -107,9 +107,9 @@ def test_OA_09_failures_come_before_the_limit(ws: Workspace) -> None:
 
 
 def test_OA_09_too_few_failures_leave_a_limit_a_limit(ws: Workspace) -> None:
-    """Two failures in two iterations are no abort: the limit was reached."""
+    """Two failures in two iterations are no abort: the limit was reached. The exit code is 1, as E-12 says."""
     ran = ws.rooda("build", "-n", "2", env={"FAKE_EXIT": "1"})
-    assert ran.code == 0
+    assert ran.code == 1
     assert ran.lines[-1][11:].startswith("Reached max iterations: 2 (total: ")
     assert ws.state() is None
 

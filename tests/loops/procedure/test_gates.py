@@ -18,7 +18,7 @@ def test_O_027_O_061_a_failing_gate_fails_the_iteration(bare: Workspace) -> None
     bare.procedure("harden", gates={"lint": 'echo "$ROODA_ITERATION" >>ran; exit 4'})
     bare.copy_state_at(2, name="harden")
     ran = bare.rooda("harden", "-n", "2")
-    assert ran.code == 0
+    assert ran.code == 1
     assert bare.read("ran") == "1\n2\n"
     assert warnings(ran.lines) == [
         f"WARNING: Quality gates failed: lint (exit 4), consecutive failures: {n}/3" for n in (1, 2)

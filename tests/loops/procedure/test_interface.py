@@ -11,9 +11,10 @@ import pytest
 
 from rooda.agents.records import Reply
 from rooda.errors import FAILED, OK
-from rooda.loops.procedure import loop
+from rooda.loops.procedure import loop, progress
+from rooda.loops.procedure.model import Procedure
+from rooda.loops.procedure.progress import NOTHING, Seen
 from rooda.loops.procedure.state import OodaState
-from rooda.run.records import Gates
 from tests.kit.workspace import FAKE_AI, Workspace, masked, until
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -174,7 +175,9 @@ def test_O_120_settling_an_iteration_is_a_table(ws: Workspace) -> None:
         (Reply(0, 1.0, promise="FAILURE"), "running", 3),
         (Reply(1, 1.0, promise="SUCCESS"), "running", 3),
     ):
-        state = loop.next_state(STATE._replace(consecutive_failures=2), reply, Gates(), "now")
+        seen = Seen(reply)
+        turn = loop.Turn(seen, progress.failed(Procedure("build", ()), NOTHING, seen))
+        state = loop.next_state(STATE._replace(consecutive_failures=2), turn, "now")
         assert (state.status, state.consecutive_failures) == (status, failures), reply
         assert (state.iteration, state.elapsed_per_iteration, state.last_iteration_at) == (1, ("1.0s",), "now")
 

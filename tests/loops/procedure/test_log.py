@@ -50,7 +50,7 @@ def test_O_024_a_log_for_each_run(ws: Workspace) -> None:
     assert ws.rooda("build", "-n", "1").code == 0
     first = ws.events()[0]["run"]
     ws.exits(0, 3)
-    assert ws.rooda("build", "-n", "1").code == 0
+    assert ws.rooda("build", "-n", "1").code == 1
     assert ws.events()[0]["run"] != first
     assert [record["outcome"] for record in ws.events() if record["event"] == "iteration.ended"] == ["failure"]
     assert ws.exists(f".rooda/runs/{first}/events.jsonl")

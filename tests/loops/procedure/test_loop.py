@@ -8,8 +8,9 @@ import pytest
 from rooda.agents.records import Agent, Call, Prompt, Reply
 from rooda.errors import Cause, PromptProblem
 from rooda.loops.kernel import Saved, Scope, Turns
-from rooda.loops.procedure import loop
+from rooda.loops.procedure import loop, progress
 from rooda.loops.procedure.model import Procedure
+from rooda.loops.procedure.progress import NOTHING, Seen
 from rooda.loops.procedure.state import OodaState, fresh, resumed_state
 from rooda.loops.procedure.world import World
 from rooda.run.event_records import Event
@@ -96,7 +97,7 @@ def play(script: Script, procedure: Procedure = PROCEDURE, start: OodaState | No
 def test_the_exact_trace_of_effects() -> None:
     """Two iterations, one good and one whose agent fails: every effect, in order, and nothing else."""
     script = Script([good(), bad()])
-    assert play(script, PROCEDURE._replace(max_iterations=2)) == Ending("max-iterations", 0)
+    assert play(script, PROCEDURE._replace(max_iterations=2)) == Ending("max-iterations", 1)
     first = ["compose 0", "ask 1", "check 0", "carry 1 running"]
     second = ["compose 1", "ask 2", "carry 2 running"]
     assert script.trace == ["carry 0 running", *first, *second, "carry 2 completed"]
@@ -154,10 +155,12 @@ def test_a_signal_during_the_last_iteration_s_end_does_not_hide_completion() -> 
 def test_settle(reply: Reply, gates: Gates, failures: int, status: str, outcome: str) -> None:
     """Whatever became of a started call, it is closed and counted; failures and status follow the rules."""
     before = fresh(PROCEDURE, "x")._replace(iteration=4, consecutive_failures=1, elapsed_per_iteration=("1.0s",))
-    after = loop.next_state(before, reply, gates, "now")
+    seen = Seen(reply, gates)
+    turn = loop.Turn(seen, progress.failed(PROCEDURE, NOTHING, seen))
+    after = loop.next_state(before, turn, "now")
     assert (after.iteration, after.last_iteration_at, len(after.elapsed_per_iteration)) == (5, "now", 2)
     assert (after.consecutive_failures, after.status) == (failures, status)
-    assert loop.iteration_ended(before, after, reply, gates).outcome == outcome
+    assert loop.iteration_ended(before, after, turn).outcome == outcome
 
 
 @pytest.mark.parametrize(

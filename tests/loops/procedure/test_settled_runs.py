@@ -131,7 +131,7 @@ def test_OA_43_the_log_of_a_run(ws: Workspace) -> None:
     """Every record is versioned, numbered and stamped; each loop phase is there with its time, in order."""
     ws.procedure(gates={"ok": "true"}, loop={"token_budget": 1})
     ws.exits(0, 1)
-    assert ws.rooda("build", "--max-iterations", "2").code == 0
+    assert ws.rooda("build", "--max-iterations", "2").code == 1
     events = ws.events()
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
     assert {(event["v"], event["loop"], event["procedure"]) for event in events} == {(1, "ooda", "build")}

@@ -1,0 +1,229 @@
+"""Decides whether an iteration failed, and whether the run makes progress, from what agent and gates did. Pure.
+
+`count_failures`, `stuck_after`, `blocked_threshold` and `on_red` are the settings behind these rules. A gate's result
+is "" if it passed, else its verdict and a hash of its normalised output.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from rooda.agents.records import Reply
+from rooda.loops.procedure.model import NO_PROGRESS, Procedure
+from rooda.run.records import Gates
+
+EVENTS = ("baseline.ended", "iteration.ended")  # hold what a resume remembers
+Results: TypeAlias = Mapping[str, str]  # by gate; empty: not known
+
+
+class Progress(NamedTuple):
+    """What a run remembers of its earlier iterations. Its events hold it, so that a resume continues with it."""
+
+    baseline: Mapping[str, str] = {}
+    gates: Mapping[str, str] = {}  # of the work tree at the beginning of the next iteration, as far as they are known
+    stuck: int = 0  # iterations in a row that changed no result of a gate, while one was red
+    blocked: int = 0  # promises of FAILURE in a row that left the work tree as it was
+    tree: str = ""  # the work tree before the first of them
+    reason: str = ""  # the agent's reason in the last of them
+    base: str = ""  # the work tree at the last commit by rooda, or at the start
+    over: str = ""  # the threshold that is reached: "stuck", "blocked" or ""
+    last: Mapping[str, Any] = {}  # the event `iteration.ended` of the last iteration that was not interrupted
+
+
+NOTHING = Progress()
+
+
+class Seen(NamedTuple):
+    """What one iteration did: the agent's reply, the gates' results, and the work tree before and after the agent."""
+
+    reply: Reply
+    gates: Gates = Gates()
+    results: Mapping[str, str] = {}
+    before: str = ""  # "": not known, or not needed
+    after: str = ""
+    said: str = ""  # the agent's last words
+
+    @property
+    def interrupted(self) -> bool:
+        return self.reply.ended == "interrupted" or self.gates.interrupted
+
+    @property
+    def left_tree_alone(self) -> bool:
+        return bool(self.before) and self.before == self.after
+
+
+# Which facts the rules need; by default none that costs a process.
+
+
+def compares_outputs(procedure: Procedure) -> bool:
+    return procedure.count_failures == NO_PROGRESS or procedure.on_red == "undo"
+
+
+def is_watched(procedure: Procedure) -> bool:
+    """True if a setting asks for more than the specification's rules."""
+    return compares_outputs(procedure) or procedure.baseline or counts_blocked(procedure) or commits(procedure)
+
+
+def counts_blocked(procedure: Procedure) -> bool:
+    return bool(procedure.blocked_threshold) and procedure.promise_signals
+
+
+def commits(procedure: Procedure) -> bool:
+    return procedure.commit == "green"
+
+
+def needs_tree_before(procedure: Procedure, past: Progress) -> bool:
+    """True if the work tree must be read before the agent: a gate is red, or its answer may be that it is blocked."""
+    return _may_stand_still(procedure, past) or counts_blocked(procedure)
+
+
+def needs_tree_after(procedure: Procedure, past: Progress, reply: Reply) -> bool:
+    return _may_stand_still(procedure, past) or (counts_blocked(procedure) and reply.promise == "FAILURE")
+
+
+def _may_stand_still(procedure: Procedure, past: Progress) -> bool:
+    return procedure.count_failures == NO_PROGRESS and bool(red(past.gates))
+
+
+# The rules
+
+
+def red(results: Results) -> dict[str, str]:
+    return {name: result for name, result in results.items() if result}
+
+
+def turned_red(before: Results, now: Results) -> list[str]:
+    """Return the gates that were green and are red now."""
+    return [name for name in red(now) if before.get(name) == ""]
+
+
+def is_unchanged(before: Results, now: Results) -> bool:
+    """True if gates are red, and no red one's result has changed."""
+    return bool(red(now)) and red(before) == red(now)
+
+
+def failed(procedure: Procedure, past: Progress, seen: Seen) -> bool:
+    """Return True if the iteration failed.
+
+    Always if the agent failed or gave up. With a red gate always if failures count as `red`; with `no-progress` only if
+    it claimed SUCCESS, if a green gate turned red, or if neither a red gate's result nor the work tree changed.
+    """
+    if not seen.reply.ok or seen.reply.promise == "FAILURE":
+        return True
+    if not seen.gates.failed or procedure.count_failures != NO_PROGRESS:
+        return bool(seen.gates.failed)
+    if seen.reply.promise == "SUCCESS" or turned_red(past.gates, seen.results):
+        return True
+    return is_unchanged(past.gates, seen.results) and seen.left_tree_alone
+
+
+def must_commit(procedure: Procedure, seen: Seen) -> bool:
+    return commits(procedure) and seen.reply.ok and not seen.gates.failed and not seen.interrupted
+
+
+def must_undo(procedure: Procedure, past: Progress, seen: Seen) -> bool:
+    """True if the iteration made a green gate red, or changed nothing about the red ones."""
+    if procedure.on_red != "undo" or seen.interrupted or not seen.gates.failed:
+        return False
+    worse = turned_red(past.gates, seen.results) or turned_red(past.baseline, seen.results)
+    return bool(worse) or is_unchanged(past.gates, seen.results)
+
+
+def after(procedure: Procedure, past: Progress, seen: Seen, undone: bool = False) -> Progress:
+    """Return what to remember after an iteration. After an undo the gates' earlier results apply again."""
+    if seen.interrupted:
+        return past
+    stands = is_unchanged(past.gates, seen.results)
+    stuck = past.stuck if not seen.results else past.stuck + 1 if stands else 0
+    now = _with_blocked(procedure, past, seen)._replace(stuck=stuck)
+    if seen.results and not undone:
+        now = now._replace(gates=seen.results)
+    if counts_blocked(procedure) and now.blocked >= procedure.blocked_threshold:
+        return now._replace(over="blocked")
+    is_stuck = procedure.count_failures == NO_PROGRESS and 0 < procedure.stuck_after <= stuck
+    return now._replace(over="stuck") if is_stuck else now
+
+
+def _with_blocked(procedure: Procedure, past: Progress, seen: Seen) -> Progress:
+    """Count a promise of FAILURE if the tree is as it was before the first; if it is not known, by equal reasons."""
+    if not counts_blocked(procedure) or seen.reply.promise != "FAILURE":
+        return past._replace(blocked=0, tree="", reason="")
+    first, reason = past.tree if past.blocked else seen.before, " ".join(seen.said.split())
+    if first and seen.after:
+        count = past.blocked + 1 if first == seen.after else 0
+    else:
+        count = past.blocked + 1 if not past.blocked or reason == past.reason else 1
+    return past._replace(blocked=count, tree=first if count else "", reason=reason)
+
+
+def remembered(past: Progress) -> dict[str, Any]:
+    """Return what the events keep for a resume, besides what they have anyway; {} if there is nothing to keep."""
+    kept = {key: getattr(past, key) for key in ("gates", "stuck", "blocked", "tree", "reason", "base")}
+    return kept if any(kept.values()) else {}
+
+
+def recalled(events: Iterable[Mapping[str, Any]]) -> Progress:
+    """Return what the events of a run keep, `baseline.ended` and `iteration.ended` in order."""
+    past = Progress()
+    for record in events:
+        if record["event"] == "baseline.ended":
+            past = Progress(baseline=record["gates"], gates=record["gates"])
+        elif record["event"] == "iteration.ended" and record.get("outcome") != "interrupted":
+            past = past._replace(**record.get("remembered", {}), last=record)
+    return past
+
+
+def forgiven(procedure: Procedure, past: Progress) -> Progress:
+    """Return what a resume remembers: a threshold that has ended the run counts from 0 again."""
+    if counts_blocked(procedure) and past.blocked >= procedure.blocked_threshold:
+        past = past._replace(blocked=0, tree="", reason="")
+    return past._replace(stuck=0) if past.stuck >= procedure.stuck_after else past
+
+
+def ends_red(past: Progress, failures: int, gated: bool) -> bool:
+    """True if the last iteration failed or left a gate red; without a record of it, if there are failures in a row.
+
+    Without gates (`--no-gates`) only the agent counts.
+    """
+    last = past.last
+    if not last:
+        return failures > 0
+    by_agent = last.get("ended", "exit") != "exit" or last.get("exit_code") or last.get("promise") == "FAILURE"
+    by_agent = by_agent or last.get("agent_outcome") not in (None, "", "ok") or last.get("commit_refused")
+    return bool(by_agent or (gated and last.get("gates_failed")))
+
+
+# What differs between two runs of the same gate although nothing has changed
+
+_MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
+_UNIT = "(?:ns|[uµ]s|ms|s|secs?|seconds?|m|mins?|minutes?|h|hours?)"
+_CLOCK = r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?"
+_NOISE = [
+    (re.compile(pattern, flags), instead)
+    for pattern, flags, instead in (
+        (r"\x1b\[[0-9;?]*[A-Za-z]", 0, ""),
+        (rf"\b\d{{4}}-\d\d-\d\d(?:[T ]{_CLOCK}(?:Z|[+-]\d\d:?\d\d)?)?\b", 0, "DATE"),
+        (rf"\b(?:{_MONTH} +\d{{1,2}}\b|\d{{1,2}} {_MONTH}\b)(?:,? \d{{4}}\b)?", 0, "DATE"),
+        (r"\b\d{1,2}[/.]\d{1,2}[/.]\d{4}\b", 0, "DATE"),
+        (rf"(?<![\w:.-]){_CLOCK}(?:Z|[+-]\d\d:?\d\d)?(?![\w:])", 0, "TIME"),
+        (rf"\b(?:\d+(?:[.,]\d+)? ?{_UNIT} ?)+\b", 0, "DURATION "),
+        (r"\b0x[0-9a-fA-F]+\b", 0, "ADDRESS"),
+        (r"\b(pid|process|thread)([ =:#]{0,3})\d+\b", re.IGNORECASE, r"\1\2PID"),
+        (r"==\d+==|(?<=\w)\[\d+\](?=:)", 0, "PID"),
+    )
+]
+TEMPORARY = ("/private/var/folders", "/var/folders", "/private/tmp", "/var/tmp", "/tmp", "/dev/shm")
+_PATH_ENDS = r"[^\s'\"`:,;()\[\]{}<>]*"
+
+
+def normalised(text: str, workspace: str, temporary: Iterable[str] = ()) -> str:
+    """Return a gate's output without durations, times, dates, addresses, temporary paths and PIDs, its lines sorted.
+
+    Sorted, since test runners that work in parallel print in any order.
+    """
+    text = text.replace(workspace, "WORKSPACE") if workspace else text
+    roots = sorted({*TEMPORARY, *(root.rstrip("/") for root in temporary)} - {""}, key=len, reverse=True)
+    text = re.sub(rf"(?<![\w.])(?:{'|'.join(map(re.escape, roots))})/{_PATH_ENDS}", "TEMPORARY", text)
+    for pattern, instead in _NOISE:
+        text = pattern.sub(instead, text)
+    return "\n".join(sorted(line.strip() for line in text.splitlines()))

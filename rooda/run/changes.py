@@ -1,0 +1,82 @@
+"""Reads, commits and undoes what an iteration changed in the work tree. Without git nothing is known or done."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from rooda.errors import Interrupted
+from rooda.git import commits
+from rooda.git.commits import Committed
+from rooda.git.private import PrivateFiles
+from rooda.git.repository import GitProblem, find
+from rooda.git.snapshots import SnapshotTaker
+from rooda.run.event_records import Emit, Problem
+
+if TYPE_CHECKING:
+    from rooda.run.recorder import Recorder
+
+T = TypeVar("T")
+
+
+class Changes:
+    """The work tree of one session. Each problem is reported once, and the loop continues.
+
+    `recorder` takes the session's snapshots, if it has any. `family` names the private index; see `snapshots.index_of`.
+    """
+
+    def __init__(self, workspace: str, family: str, recorder: "Recorder | None", emit: Emit, resumed: bool) -> None:
+        self._workspace, self._family, self._recorder, self._emit = workspace, family, recorder, emit
+        self._resumed = resumed
+        self._taker: SnapshotTaker | None = None
+        self._reported: set[str] = set()
+
+    def tree(self, fresh: bool = True) -> str:
+        """Return the work tree as the ID of a git tree; "" if it can't be read, or is not readable as a whole.
+
+        Not `fresh`: the one of the snapshot that was taken when the iteration began, if there is one.
+        """
+        known = self._recorder.began if self._recorder and not fresh else None
+        return known.tree if known else self._done(self._read, "", "The work tree can't be compared")
+
+    def commit(self, base: str, message: str) -> Committed:
+        """Commit the paths that differ from the tree `base`, with the user's hooks."""
+        return self._done(lambda: self._commit(base, message), Committed(refused=NO_GIT), "No commit")
+
+    def undo(self, number: int) -> str:
+        """Restore the files from before iteration `number`; return the ref that keeps them, or ""."""
+        return self._recorder.undo(number) if self._recorder else ""
+
+    def _read(self) -> str:
+        seen = self._open().read()
+        return "" if seen.trouble else seen.tree
+
+    def _commit(self, base: str, message: str) -> Committed:
+        taker = self._open()
+        made = commits.commit(taker.repo, base, taker.read().tree, message)
+        if made.detached:
+            self._report("HEAD is detached: the commits of this run belong to no branch. Keep them: git switch -c NAME")
+        return made
+
+    def _open(self) -> SnapshotTaker:
+        if self._taker is None:
+            repo = find(self._workspace)
+            self._taker = SnapshotTaker(repo, ("", "", "", self._family), PrivateFiles(repo, kept=self._resumed))
+        return self._taker
+
+    def _done(self, work: Callable[[], T], otherwise: T, what: str) -> T:
+        try:
+            return work()
+        except GitProblem as problem:
+            self._report(f"{what}: {problem.what}")
+        except Interrupted:
+            self._report(f"{what}: a signal ended git")
+        except OSError as problem:
+            self._report(f"{what}: {problem.filename or 'git'}: {problem.strerror or problem}")
+        return otherwise
+
+    def _report(self, text: str) -> None:
+        if text not in self._reported:
+            self._reported.add(text)
+            self._emit(Problem(text=text))
+
+
+NO_GIT = "git could not be run"
