@@ -57,6 +57,8 @@ class Changes:
         return made
 
     def _open(self) -> SnapshotTaker:
+        if self._recorder:
+            return self._recorder.taker()
         if self._taker is None:
             repo = find(self._workspace)
             self._taker = SnapshotTaker(repo, ("", "", "", self._family), PrivateFiles(repo, kept=self._resumed))

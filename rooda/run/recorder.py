@@ -46,6 +46,10 @@ class Recorder:
         if wanted and not self._failed:
             self._take(wanted)
 
+    def taker(self) -> SnapshotTaker:
+        self._taker = self._taker or self._new_taker()
+        return self._taker
+
     def undo(self, number: int) -> str:
         """Restore the files of the beginning of turn `number`; return the snapshot that keeps the others, or ""."""
         began, taker = self.began, self._taker
@@ -90,7 +94,7 @@ class Recorder:
         return None
 
     def _take_from_one_read(self, wanted: Sequence[tuple[int, str]]) -> None:
-        taker = self._taker = self._taker or self._new_taker()
+        taker = self.taker()
         self._check_last(taker)
         seen, taker.resumed = taker.read(), self._resumed
         self._report_left_out(seen.left_out)

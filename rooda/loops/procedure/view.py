@@ -190,7 +190,10 @@ def _turn(record: Json, past: Past) -> Iterator[Reason]:
         yield from _failed(record, past, transcript)
     else:
         rule = "the agent exited with 0"
-        rule += ", and every gate passed" if "gates.ended" in past.this_iteration else ", and there are no gates"
+        if record["gates_failed"]:
+            rule += f", and no gate turned red; red gates: {record['gates_failed']}"
+        else:
+            rule += ", and every gate passed" if "gates.ended" in past.this_iteration else ", and there are no gates"
         promised = record.get("promise") == "SUCCESS"
         signal = "; it signaled SUCCESS" if promised else ""
         yield Reason(*where, "went on", rule + signal, transcript, PROMISE if promised else "")
