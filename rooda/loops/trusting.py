@@ -25,8 +25,7 @@ def checked(found: Settings, asked: RunOptions, config: str | None, resumed: boo
     trust the workspace's own settings.
     """
     if found.misspelt and not asked.warn_unknown:
-        raise ConfigProblem("
-".join(found.misspelt), "Correct the spelling, or remove the line.")
+        raise ConfigProblem("\n".join(found.misspelt), "Correct the spelling, or remove the line.")
     warned(found)
     refuse_tracked(found.workspace)
     if found.untrusted:
