@@ -27,8 +27,8 @@ PURE_NAMES = {"state", "model", "world", "rules", "loop", "contract", "scoring",
               "answers", "boundaries", "statistics", "shape",
               "checklist", "closing", "phases", "prompts", "history", "events", "feedback", "progress"}  # fmt: skip
 PURE = {"errors", "base/json", "base/text", "base/secrets", "base/secret_forms", "base/secret_names",
-        "base/yaml", "agents/records", "agents/outcome", "agents/error_text", "agents/backoff", "agents/prices",
-        "git/retention",
+        "base/yaml", "agents/records", "agents/outcome", "agents/last_words", "agents/error_text", "agents/backoff",
+        "agents/prices", "git/retention",
         "run/budgets", "run/records", "run/setup", "run/spending", "run/ended", "run/placeholders",
         "run/event_records", "run/vocabulary", "loops/kernel"}  # fmt: skip
 
