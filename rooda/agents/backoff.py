@@ -30,9 +30,7 @@ _ZONE = r"(?:\s*(?:\((?P<zone>[\w/+-]+)\)|(?P<utc>Z|UTC|GMT)\b))?"
 _NAMED_DAY = r"(?P<month>[A-Z][a-z]{2})[a-z]*\.?\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?(?:,?\s+(?P<year>\d{4}))?"
 _CLOCK = re.compile(rf"{_FILLER}{_TIME}{_ZONE}", re.I)
 _NAMED = re.compile(rf"{_FILLER}{_NAMED_DAY}(?:,?\s+(?:at\s+)?{_TIME})?{_ZONE}", re.I)
-_ISO = re.compile(
-    rf"{_FILLER}(?P<year>\d{{4}})-(?P<month>\d\d)-(?P<day>\d\d)(?:[T ]{_TIME})?(?:\.\d+)?{_ZONE}", re.I
-)
+_ISO = re.compile(rf"{_FILLER}(?P<year>\d{{4}})-(?P<month>\d\d)-(?P<day>\d\d)(?:[T ]{_TIME})?(?:\.\d+)?{_ZONE}", re.I)
 _SLASHED = re.compile(
     rf"{_FILLER}(?P<month>\d{{1,2}})/(?P<day>\d{{1,2}})/(?P<year>\d{{4}})(?:,?\s+{_TIME})?{_ZONE}", re.I
 )

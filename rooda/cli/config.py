@@ -46,7 +46,7 @@ def _show(ctx: click.Context, key: str, origin: bool, as_json: bool) -> int:
     from rooda.base import secrets
     from rooda.cli.common import keys
     from rooda.errors import UsageProblem
-    from rooda.loops import configuration
+    from rooda.loops import configuration, registry
     from rooda.settings import lookup
 
     place = where(ctx)
@@ -58,7 +58,10 @@ def _show(ctx: click.Context, key: str, origin: bool, as_json: bool) -> int:
     rows = [(name, _shown(secrets.hide_in(value, hidden)), source) for name, value, source in rows]
     if key and not rows:
         raise UsageProblem(f"Setting {key!r} is not set.", "List all settings: rooda config show")
-    click.echo(_json(rows, origin) if as_json else _lines(rows, origin))
+    gates = [described for _, described, _ in registry.gates(found, "build")] if not key else []
+    click.echo(_json(rows, origin, gates) if as_json else _lines(rows, origin))
+    for gate in gates if not as_json else ():
+        click.echo(f"# quality gate of build: {gate}")
     return 0
 
 
@@ -74,8 +77,11 @@ def _lines(rows: list[tuple[str, object, str]], origin: bool) -> str:
     return "\n".join(f"{key} = {toml_value(value)}{f'  # {source}' if origin else ''}" for key, value, source in rows)
 
 
-def _json(rows: list[tuple[str, object, str]], origin: bool) -> str:
+def _json(rows: list[tuple[str, object, str]], origin: bool, gates: list[str]) -> str:
     import json
 
-    shown = {key: {"value": value, "origin": source} if origin else value for key, value, source in rows}
+    shown: dict[str, object] = {
+        key: {"value": value, "origin": source} if origin else value for key, value, source in rows
+    }
+    shown |= {"quality gates of build": gates} if gates else {}
     return json.dumps(shown, indent=2, ensure_ascii=False, default=str)

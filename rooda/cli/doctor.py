@@ -65,6 +65,23 @@ def written_settings(subject: Subject) -> Iterator[Finding]:
             yield Finding(f"procedure {name}", BAD, problem.what, problem.hint)
 
 
+def quality_gates(subject: Subject) -> Iterator[Finding]:
+    """List the quality gates of `build` and of the procedures that the user wrote, each once."""
+    seen = set[str]()
+    for name in dict.fromkeys(["build", *_written(subject.settings)]) if subject.settings else ():
+        try:
+            found = registry.gates(subject.settings, name) if subject.settings else []
+        except RoodaError as problem:
+            if name == "build":  # errors of the user's procedures are reported with the settings
+                yield Finding("gates", BAD, problem.what, problem.hint)
+            continue
+        for gate, described, refusal in found:
+            if described not in seen:
+                seen.add(described)
+                what = f"gate {' '.join(gate.split())[:30]}"
+                yield Finding(what, BAD, refusal.what, refusal.hint) if refusal else Finding(what, GOOD, described)
+
+
 def _written(found: layers.Settings) -> list[str]:
     """Return the procedures that the user wrote or changed."""
     return sorted({name for layer in found.written for name in layer.table("procedures")})
@@ -258,6 +275,6 @@ def _keys(subject: Subject) -> Iterator[Finding]:
 
 
 _CHECKS: tuple[Check, ...] = (
-    *(_python, _git, written_settings, chosen_agents, installed_agents),
+    *(_python, _git, written_settings, quality_gates, chosen_agents, installed_agents),
     *(_terminal, _disk, _proc, _keys),
 )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import click
 
     from rooda.base.json import Json
+    from rooda.errors import ConfigProblem
     from rooda.run.history import Now
     from rooda.run.seal import Doubt
     from rooda.run.setup import Setup
@@ -99,6 +100,12 @@ def first_prompt(settings: "Settings", name: str) -> str:
     """Return the prompt for the first iteration of the procedure `name`."""
     prompt: str = _module(OODA, "kind").first_prompt(settings, name)
     return prompt
+
+
+def gates(settings: "Settings", name: str) -> "list[tuple[str, str, ConfigProblem | None]]":
+    """Return name and description of each quality gate of a procedure, and an error if its program does not exist."""
+    found: list[tuple[str, str, ConfigProblem | None]] = _module(OODA, "kind").gates_in_force(settings, name)
+    return found
 
 
 def view(kind: object) -> "View":

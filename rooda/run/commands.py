@@ -14,6 +14,7 @@ from rooda.run.setup import Setup
 
 READ = 16_384  # bytes at the end of a failed gate's output that are searched for a line to show
 LONGEST_LINE = 300  # characters of that line
+NOT_FOUND = 127  # a shell's exit code if a command does not exist
 
 
 class CommandLimits(NamedTuple):
@@ -44,7 +45,8 @@ class CommandRunner:
             done = self.run((command,))[0]
             if done.ended == "interrupted":
                 return Gates(tuple(results), interrupted=True)
-            result = GateResult(gate.name, round(done.seconds, 3), verdict(done, gate), done.output)
+            reason = verdict(done, gate, self._context.workspace)
+            result = GateResult(gate.name, round(done.seconds, 3), reason, done.output)
             facts = {"said": _telling_line(done.output)} if result.verdict else {}
             said = result.verdict or "pass"
             self._emit(GateEnded(gate=gate.name, elapsed=result.seconds, verdict=said, output=result.output, **facts))
@@ -98,8 +100,12 @@ def _telling_line(output: str) -> str:
         return ""
 
 
-def verdict(done: CommandResult, gate: Gate) -> str:
+def verdict(done: CommandResult, gate: Gate, workspace: str) -> str:
     """Return the reason why a gate failed; "" if it passed."""
     if done.ended == "timeout":
         return f"timeout {format_number(gate.timeout)}s"
+    if done.code == NOT_FOUND:
+        from rooda.run import gate_programs
+
+        return gate_programs.why_not_found(gate.command, workspace)
     return "" if done.code == 0 else f"exit {done.code}"

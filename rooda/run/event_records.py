@@ -207,7 +207,7 @@ class GateStarted(Event, name="gate.started"):
 class GateEnded(Event, name="gate.ended"):
     gate: str  # name of the gate
     elapsed: float  # run time
-    verdict: str  # `pass`, `exit 1`, `timeout 300s`
+    verdict: str  # `pass`, `exit 1`, `timeout 300s`, `command not found`, `not there yet`
     output: str  # the file with its output
     said: str = ABSENT  # only if it failed: the last line of its output that says something, or empty
 

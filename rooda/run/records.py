@@ -13,6 +13,7 @@ class Gate(NamedTuple):
     name: str
     command: str
     timeout: float = 0.0  # seconds, 0 = none
+    origin: str = ""  # FILE:LINE, or the variable that sets it
 
 
 class Command(NamedTuple):

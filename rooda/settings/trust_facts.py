@@ -78,6 +78,9 @@ class Reader(NamedTuple):
         """Yield the facts of one key. `general`: the value of [loop] in the same file."""
         if row.type in (PHASE, TEXTS):
             yield from self._files_outside(path, value)
+            for item in value if isinstance(value, list) else [value]:
+                if row.type is PHASE and isinstance(item, dict) and item.get("command"):
+                    yield Fact(self.file, dotted(path), shown(item["command"]), "prompt command")
         if not row.trust:
             return
         if row is PRICES:

@@ -330,6 +330,8 @@ FRAGMENT = {
     "content": Key(TEXT, "the text itself"),
     "path": Key(TEXT, "a file, or builtin:NAME"),
     "parameters": Key(PARAMETERS, "values for {{name}} in the text"),
+    "command": Key(COMMAND, "a shell command whose output is the text", trust=RUNS),
+    "timeout": Key(SECONDS, "seconds after which the command is ended, 0 = none; default: 10"),
 }
 
 
@@ -347,8 +349,13 @@ def _fragment_faults(value: Any) -> list[Fault]:
     if not isinstance(value, dict):
         return TEXT.faults(value)
     faults = table_faults(value, FRAGMENT)
-    if ("content" in value) == ("path" in value):
-        faults.append(Fault((), "must have exactly one of content and path"))
+    sources = {"content", "path", "command"} & value.keys()
+    if len(sources) != 1:
+        faults.append(Fault((), "must have exactly one of content, path and command"))
+    if "command" in value and "parameters" in value:
+        faults.append(Fault(("parameters",), "has no effect on a command"))
+    if "timeout" in value and "command" not in value:
+        faults.append(Fault(("timeout",), "needs a command"))
     return faults
 
 

@@ -95,6 +95,7 @@ def test_I_25_a_warning_is_not_a_limit() -> None:
 )
 def test_I_23_A_05_reset_times(text: str, expected: str | None) -> None:
     """Dates and times in the forms that CLIs print; a date without a time is the beginning of that day."""
+
     def to_epoch(moment: backoff.Moment) -> float | None:
         return clock.next_occurrence(NOW, *moment._replace(zone=moment.zone or "UTC"))
 
@@ -136,7 +137,7 @@ def test_A_02_errors_of_a_result_without_text(errors: list[object], kind: str) -
 def test_I_30_shapes_of_results() -> None:
     """A string as `error` is the message; usage by model in other letters counts; all zeros fall back to `usage`."""
     failed: Json = {"type": "result", "is_error": True, "error": "Invalid API key"}
-    assert judge(facts_of("claude", failed), "exit", 1) [:2] == ("auth", "Invalid API key")
+    assert judge(facts_of("claude", failed), "exit", 1)[:2] == ("auth", "Invalid API key")
     empty: Json = {"type": "result", "is_error": False, "errors": [], "result": "Done."}
     assert judge(facts_of("claude", empty), "exit", 0).kind == "ok"
     snake = {**empty, "modelUsage": {"m": {"input_tokens": 7, "output_tokens": 2}}}

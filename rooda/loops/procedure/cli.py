@@ -8,10 +8,10 @@ import click
 from rooda.agents import command, preflight
 from rooda.base import files
 from rooda.base.json import Json
-from rooda.errors import OK, ConfigProblem, UsageProblem
+from rooda.errors import OK, ConfigProblem, RoodaError, UsageProblem
 from rooda.loops import configuration, options
 from rooda.loops.options import DASH_H, RunOptions, items, tab_procedures
-from rooda.loops.procedure import effects, settings
+from rooda.loops.procedure import effects, gates, settings, status
 from rooda.loops.procedure.model import PHASES, Procedure
 from rooda.run import tokens
 from rooda.settings import agents, layers, lookup, procedures
@@ -110,30 +110,51 @@ run = _Run("run", help="Run a procedure: `rooda run build` is `rooda build`.", s
 def dry_run(found: "layers.Settings", procedure: Procedure, where: Where, asked: RunOptions) -> int:
     """Print what a run would do and its whole prompt, without reading state, writing files or starting an agent.
 
-    Exit 0 means that the procedure is ready to run. A prompt that is too long is printed before the error.
+    A missing agent is reported and no error. A prompt that is too long is printed before the error.
     """
     setup = procedure.setup
-    if setup.agent is None:
-        raise ConfigProblem(agents.no_agent_text(found))
-    preflight.find_program(setup.agent, where.workspace)
-    text = effects.prompt_text(where.workspace, procedure, 1)
-    preflight.check(setup.agent, "")
+    refusals = _refusals(found, procedure := gates.with_gates(found, procedure), where.workspace)
+    procedure = gates.without_secrets(procedure, where.workspace)
+    text = effects.prompt_text(where.workspace, procedure, 1, status.first(procedure))
     count, exact = tokens.count(text, setup.token_encoding)
     about = "" if exact else "~"
     budget = f"{setup.token_budget:,}" if setup.token_budget else "unlimited"
-    head = (
-        f"[DRY RUN] Procedure: {procedure.name}\n"
-        f"[DRY RUN] Would execute with: {command.describe(setup.agent)}\n"
-        f"[DRY RUN] Token count: {about}{count:,} / {budget} budget\n\n"
-    )
-    say_bytes(head.encode("utf-8", "replace") + files.to_bytes(text))
+    lines = [
+        f"Procedure: {procedure.name}",
+        f"Would execute with: {command.describe(setup.agent) if setup.agent else 'no agent'}",
+        f"Token count: {about}{count:,} / {budget} budget{_without_commands(procedure)}",
+        *(f"Quality gate {gates.described(gate)}" for gate in procedure.gates or ()),
+        *(f"A start would be refused: {each}" for each in refusals),
+    ]
+    head = "".join(f"[DRY RUN] {line}\n" for line in lines)
+    say_bytes(f"{head}\n".encode("utf-8", "replace") + files.to_bytes(text))
     if 0 < setup.token_budget < count:
         say(f"WARNING: Prompt exceeds token budget: {about}{count} > {setup.token_budget}", to_stderr=True)
-    preflight.check_size(setup.agent, text)
+    if setup.agent:
+        preflight.check_size(setup.agent, text)
     if asked.verbose:
         for key, value, origin in lookup.decided(found, procedure.name, asked.flags):
             say(f"{key}: {value} (from: {origin})", to_stderr=True)
     return OK
+
+
+def _without_commands(procedure: Procedure) -> str:
+    count = sum(bool(fragment.command) for phase in procedure.phases for fragment in phase.fragments)
+    return f", without the output of {count} command{'' if count == 1 else 's'}" if count else ""
+
+
+def _refusals(found: "layers.Settings", procedure: Procedure, workspace: str) -> list[str]:
+    """Return why a start would be refused because of the agent or a gate."""
+    agent = procedure.setup.agent
+    problems: list[RoodaError] = [] if agent else [ConfigProblem(agents.no_agent_text(found))]
+    try:
+        for each in agent.choices if agent else ():
+            preflight.find_program(each, workspace)
+            preflight.check(each, "")
+        gates.require_programs(procedure, workspace)
+    except RoodaError as problem:
+        problems.append(problem)
+    return [" ".join(f"{problem.what} {problem.hint}".split()) for problem in problems]
 
 
 _SHOWN_ABOVE = ("display", "summary", "description", *PHASES)
@@ -148,7 +169,8 @@ def info(ctx: click.Context, procedure: str) -> int:
     found = warned(configuration.load(here.workspace, here.config))
     resolved = settings.procedure(found, procedure, {})
     own = procedures.own(found, procedure)
-    say("\n".join([*_about(resolved), "", *_phases(resolved), "", *_configuration(own)]))
+    shown = gates.without_secrets(gates.with_gates(found, resolved), here.workspace)
+    say("\n".join([*_about(shown), "", *_phases(shown), "", *_gates(shown), "", *_configuration(own)]))
     return OK
 
 
@@ -168,6 +190,11 @@ def _phases(procedure: Procedure) -> list[str]:
         rows.append(f"  {phase.name.capitalize() + ':':<8} {count} fragment{'' if count == 1 else 's'}")
         rows += [f"    {fragment.shown or 'text'}" for fragment in phase.fragments]
     return rows
+
+
+def _gates(procedure: Procedure) -> list[str]:
+    rows = [f"  {gates.described(gate)}" for gate in procedure.gates or ()]
+    return ["Quality Gates:", *(rows or ["  (none)"])]
 
 
 def _configuration(own: dict[str, object]) -> list[str]:

@@ -1,18 +1,19 @@
 """Implements the effects of a procedure's loop: builds prompts, calls agents, runs quality gates, waits."""
 
-from functools import cached_property
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, TypeAlias
 
 from rooda.agents.records import Call, Prompt, Reply
 from rooda.base import clock, files, workspace_files
 from rooda.errors import Cause, PromptProblem
-from rooda.loops.procedure import progress
+from rooda.loops.procedure import feedback, progress
 from rooda.loops.procedure.model import Context, Fragment, Phase, Procedure
 from rooda.loops.procedure.prompts import assemble, from_file, preamble, with_new_status
-from rooda.loops.procedure.status import Status
+from rooda.loops.procedure.status import Status, ends_of
 from rooda.loops.procedure.world import Committed, World
 from rooda.run.placeholders import substitute
-from rooda.run.records import Gate, GateResult, Gates
+from rooda.run.records import Command, Gate, GateResult, Gates
 
 if TYPE_CHECKING:
     from rooda.run.changes import Changes
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from rooda.run.session import Session
 
 COMPARED = 1_048_576  # bytes at the end of a gate's output that are compared
+RunCommand: TypeAlias = Callable[[Fragment, str], str]  # arguments: the fragment, a label for its output file
 TICK = 0.1  # seconds; file systems' clocks are finer
 
 
@@ -65,7 +67,8 @@ class Effects(World):
             last = self._session.last_prompt() if same and before and status else ""
             if last:
                 return with_new_status(last, before, status)
-            return prompt_text(self._session.context.workspace, procedure, iteration + 1, status)
+            place, run = self._session.context.workspace, partial(self._output_of, iteration + 1)
+            return prompt_text(place, procedure, iteration + 1, status, run)
 
         measure = Measure(procedure.setup.token_encoding, procedure.setup.token_budget)
         try:
@@ -74,6 +77,12 @@ class Effects(World):
             where = problem.filename or self._session.folder.ready()
             what = f"The prompt can't be written: {where}: {problem.strerror}"
             raise PromptProblem(what, "Free some disk space, or make the folder writable.") from None
+
+    def _output_of(self, number: int, fragment: Fragment, label: str) -> str:
+        """Run the command of a fragment and return its output, or why it failed."""
+        command = Command(fragment.command, label, fragment.timeout, number)
+        done = self._session.run((command,))[0]
+        return feedback.command_text(fragment.command, done, ends_of(done.output), self._session.clean)
 
     def ask(self, call: Call) -> Reply:
         return self._session.calls.ask(call)
@@ -114,10 +123,24 @@ class Effects(World):
         self._session.wait(seconds)
 
 
-def prompt_text(workspace: str, procedure: Procedure, iteration: int, status: str = "") -> str:
-    """Build the prompt from the current content of its files. `iteration` counts from 1."""
+def not_run(fragment: Fragment, label: str) -> str:
+    return f"[command not run: {fragment.command}]"
+
+
+def prompt_text(
+    workspace: str, procedure: Procedure, iteration: int, status: str = "", run: RunCommand = not_run
+) -> str:
+    """Build the prompt from the current content of its files. `iteration` counts from 1.
+
+    `run` returns the text of a fragment that is a command.
+    """
     sections = {
-        phase.name: [_fragment(workspace, fragment, phase, procedure) for fragment in phase.fragments]
+        phase.name: [
+            run(each, f"fragment-{phase.name}-{place}")
+            if each.command
+            else _fragment(workspace, each, phase, procedure)
+            for place, each in enumerate(phase.fragments, 1)
+        ]
         for phase in procedure.phases
     }
     context = [_context(workspace, item) for item in procedure.context]
@@ -127,8 +150,10 @@ def prompt_text(workspace: str, procedure: Procedure, iteration: int, status: st
 def prompt_marks(procedure: Procedure) -> tuple[tuple[int, ...], ...]:
     """Return fingerprints of the prompt's files, which differ from earlier ones if a file may have changed.
 
-    Empty if a file is missing, or so new that its timestamp might not show its next change.
+    Empty if a file is missing, or so new that its timestamp might not show its next change, or if a part is a command.
     """
+    if any(fragment.command for phase in procedure.phases for fragment in phase.fragments):
+        return ()
     paths = [fragment.path for phase in procedure.phases for fragment in phase.fragments if fragment.path]
     paths += [item.path for item in procedure.context if item.path]
     found = [files.fingerprint(path) for path in paths]

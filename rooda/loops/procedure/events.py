@@ -28,6 +28,12 @@ class Timing(TypedDict, total=False):
     stddev: float
 
 
+class GateFacts(TypedDict):
+    name: str
+    command: str
+    origin: str
+
+
 class Remembered(TypedDict):
     gates: Mapping[str, str]
     stuck: int
@@ -53,7 +59,7 @@ class RunStarted(Event, name="run.started", durable=True):
     iterations: int  # iterations completed by earlier sessions, 0 at a start
     max_iterations: int  # the limit, 0 = none
     elapsed: float  # run time of earlier sessions
-    gates: list[str]  # names of the quality gates
+    gates: list[GateFacts]  # the quality gates in force, each with the file and line that define it
     limits: Limits  # `cost` in dollars, `tokens`, `seconds`; 0 = no limit
 
 

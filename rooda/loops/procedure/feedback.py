@@ -7,12 +7,13 @@ from typing import NamedTuple
 from rooda.agents.outcome import in_words
 from rooda.base.json import Json
 from rooda.base.text import format_number, plain
-from rooda.run.records import Gate
+from rooda.run.records import CommandResult, Gate
 from rooda.run.spending import BudgetUse, dollars
 
 LINES = 30  # at the end of a gate's output
 LONGEST = 4_000  # characters of one gate's output
 LONGEST_OF_ALL = 12_000  # characters of the output of all gates
+LONGEST_FRAGMENT = 10_000  # characters of a prompt fragment that is a command
 MOST_FILES = 20
 PASS = "pass"
 HEAD = "Written by rooda, the program that runs this loop."
@@ -163,12 +164,9 @@ def _last(last: Json, changed: Changed | None) -> Iterator[str]:
         return
     number, outcome = last["iteration"] + 1, last["outcome"]
     if outcome == "success":
-        red = last.get("gates_failed")
-        yield (
-            f"Iteration {number} made progress, but quality gates failed: {red}."
-            if red
-            else f"Iteration {number} succeeded."
-        )
+        red = last["gates_failed"]
+        result = f"made progress, but quality gates failed: {red}" if red else "succeeded"
+        yield f"Iteration {number} {result}."
         return
     if outcome == "interrupted":
         yield f"Iteration {number} was cut off: {_cut(last)}. Its work may be incomplete."
@@ -240,6 +238,15 @@ def excerpt(text: str, room: int, clean: Callable[[str], str]) -> str:
     """Return the last lines of a gate's output without secrets and control characters, at most `room` characters."""
     lines = plain(clean(text)).rstrip().split("\n")[-LINES:]
     return shortened("\n".join(lines), room)
+
+
+def command_text(command: str, done: CommandResult, output: str, clean: Callable[[str], str]) -> str:
+    """Return the text of a prompt fragment that is a command: its output, after a line that says why it failed."""
+    said = shortened(plain(clean(output)).rstrip(), LONGEST_FRAGMENT)
+    if done.ended == "exit" and done.code == 0:
+        return said
+    why = f"ended after {span(done.seconds)}" if done.ended == "timeout" else f"failed with exit code {done.code}"
+    return f"[command {why}: {clean(command)}]\n{said}".rstrip()
 
 
 def room_for(count: int) -> int:

@@ -16,6 +16,8 @@ from rooda.views.status_table import Progress
 if TYPE_CHECKING:
     import click
 
+    from rooda.errors import ConfigProblem
+    from rooda.loops.procedure.model import Procedure
     from rooda.run.history import Now
     from rooda.run.seal import Doubt
     from rooda.run.setup import Setup
@@ -139,10 +141,28 @@ def setup(settings: "Settings", name: str) -> "Setup":
 
 def first_prompt(settings: "Settings", name: str) -> str:
     """Return the prompt for the first iteration."""
-    from rooda.loops.procedure import effects
+    from rooda.loops.procedure import effects, status
+
+    procedure = _with_gates(settings, name)
+    return effects.prompt_text(settings.workspace, procedure, 1, status.first(procedure))
+
+
+def gates_in_force(settings: "Settings", name: str) -> "list[tuple[str, str, ConfigProblem | None]]":
+    """Return name and description of each quality gate, and an error if its program does not exist."""
+    from rooda.loops.procedure import gates
+
+    procedure, place = _with_gates(settings, name), settings.workspace
+    baseline = bool(getattr(procedure, "baseline", False))
+    problems = [gates.problem(gate, place, baseline) for gate in procedure.gates or ()]
+    shown = gates.without_secrets(procedure, place).gates or ()
+    return [(gate.name, gates.described(gate), each) for gate, each in zip(shown, problems, strict=True)]
+
+
+def _with_gates(settings: "Settings", name: str) -> "Procedure":
+    from rooda.loops.procedure import gates
     from rooda.loops.procedure import settings as procedure_settings
 
-    return effects.prompt_text(settings.workspace, procedure_settings.procedure(settings, name, {}), 1)
+    return gates.with_gates(settings, procedure_settings.procedure(settings, name, {}))
 
 
 if TYPE_CHECKING:  # mypy checks that this module implements the interface

@@ -11,12 +11,14 @@ NO_PROGRESS = "no-progress"
 
 
 class Fragment(NamedTuple):
-    """A piece of a phase's prompt: inline `text`, or the file at `path`, read again for every prompt."""
+    """A piece of a phase's prompt: inline `text`, or, for every prompt again, a file or the output of a command."""
 
     text: str | None = None
     path: str | None = None  # absolute
     shown: str = ""  # as the user wrote it: "builtin:act/commit.md", "prompts/act.md", "text"
     parameters: Mapping[str, str] | None = None  # None: the text is used verbatim, no {{placeholders}}
+    command: str = ""
+    timeout: float = 0.0  # of the command in seconds, 0 = none
 
 
 class Phase(NamedTuple):

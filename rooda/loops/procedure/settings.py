@@ -108,7 +108,7 @@ def _fragments(look: Lookup, found: Found, parameters: _Parameters, problems: li
         except FileNotFoundError as gone:
             problems.append(f"{found.where}: {gone}")
             continue
-        if own or parameters.procedure or fragment.shown.startswith(PREFIX):
+        if not fragment.command and (own or parameters.procedure or fragment.shown.startswith(PREFIX)):
             fragment = fragment._replace(parameters={**parameters.procedure, **own, **parameters.typed})
         fragments.append(fragment)
     return tuple(fragments)
@@ -119,6 +119,9 @@ def _fragment(look: Lookup, found: Found, item: Any) -> Fragment:
         return _from_text(look, found, item)
     if "content" in item:
         return Fragment(text=item["content"], shown="text")
+    if "command" in item:
+        command, timeout = item["command"], float(item.get("timeout", 10))
+        return Fragment(shown=f"command: {command}", command=command, timeout=timeout)
     return _from_path(look, found, item["path"])
 
 
@@ -265,13 +268,16 @@ def _check_flags(flags: Mapping[str, Any]) -> None:
 def _gates(look: Lookup) -> tuple[Gate, ...] | None:
     """Return the quality gates; None if they are not set, so that those in AGENTS.md are used."""
     found = look.gates()
-    return None if found is None else tuple(_gate(item) for item in found.value)
+    if found is None:
+        return None
+    places = (found.layer.location((*found.path, place)) for place in range(len(found.value)))
+    return tuple(_gate(item, origin) for item, origin in zip(found.value, places, strict=True))
 
 
-def _gate(item: Any) -> Gate:
+def _gate(item: Any, origin: str) -> Gate:
     if isinstance(item, str):
-        return Gate(item, item)
-    return Gate(item.get("name", item["command"]), item["command"], float(item.get("timeout", 0)))
+        return Gate(item, item, origin=origin)
+    return Gate(item.get("name", item["command"]), item["command"], float(item.get("timeout", 0)), origin)
 
 
 def _promise_signals(look: Lookup, builtin: bool) -> bool:

@@ -2,14 +2,14 @@
 
 import os
 
-from rooda.base import clock, workspace_files
+from rooda.base import clock
 from rooda.base.json import Json
 from rooda.base.text import format_seconds
 from rooda.errors import ConfigProblem, Interrupted, StateDamaged, Undecided, UsageProblem, code_of_signal
 from rooda.loops import launch, options
 from rooda.loops.kernel import Turns
 from rooda.loops.options import RunOptions
-from rooda.loops.procedure import effects, loop, progress, settings
+from rooda.loops.procedure import effects, gates, loop, progress, settings, status
 from rooda.loops.procedure import store as procedure_store
 from rooda.loops.procedure.effects import Effects
 from rooda.loops.procedure.events import KIND, RunResumed, RunStarted
@@ -27,16 +27,15 @@ from rooda.loops.procedure.state import (
     start_mode,
     total_seconds,
 )
-from rooda.loops.procedure.status import Status
 from rooda.loops.procedure.store import Place
 from rooda.loops.procedure.view import LINES
 from rooda.loops.registry import OODA
 from rooda.loops.remembered import has_remembered, with_remembered
 from rooda.processes import lock
 from rooda.processes.signals import Signals
-from rooda.run import gates_md, history, questions
+from rooda.run import history, questions
 from rooda.run.event_records import limits_of
-from rooda.run.records import Gate, Owner
+from rooda.run.records import Owner
 from rooda.run.session import Session
 from rooda.settings import agents, layers
 from rooda.settings.agents import with_prices
@@ -121,11 +120,10 @@ def prepare(
     agent = setup.agent
     if agent is None:
         raise ConfigProblem(agents.no_agent_text(found))
-    program = launch.check_agent(agent, where.workspace, effects.prompt_text(where.workspace, procedure, 1))
-    procedure = procedure._replace(setup=setup._replace(agent=with_prices(agent, found)))
-    if procedure.gates is None:
-        gates = () if found.untrusted else _project_gates(where.workspace, procedure.gates_from_commands)
-        procedure = procedure._replace(gates=gates)
+    procedure = gates.with_gates(found, procedure._replace(setup=setup._replace(agent=with_prices(agent, found))))
+    prompt = effects.prompt_text(where.workspace, procedure, 1, status.first(procedure))
+    program = launch.check_agent(agent, where.workspace, prompt)
+    gates.require_programs(procedure, where.workspace)
     _require_git(procedure, where.workspace)
     screen = Screen(launch.screen_options(procedure.setup, asked), LINES)
     launch.announce_agent(agent, program, screen, asked.remembered)
@@ -145,20 +143,6 @@ def _require_git(procedure: Procedure, workspace: str) -> None:
             find(workspace)
         except GitProblem as problem:
             raise ConfigProblem(f"{wanted} needs git: {problem.what}", problem.hint) from None
-
-
-def _project_gates(workspace: str, commands: bool) -> tuple[Gate, ...]:
-    path = os.path.join(workspace, "AGENTS.md")
-    if not os.path.lexists(path):
-        return ()
-    try:
-        text = workspace_files.text(workspace, path)
-    except OSError as problem:
-        raise ConfigProblem(
-            f"{path} can't be read, so its quality gates are unknown: {problem.strerror}",
-            "Repair it, or run without its gates: --no-gates",
-        ) from None
-    return gates_md.gates(text) or (gates_md.commands(text) if commands else ())
 
 
 def take_lock(place: Place, screen: Screen) -> lock.Lock | None:
@@ -246,7 +230,7 @@ def run_session(
         session.emit(_opening(procedure, began, state is None))
         try:
             earlier = _earlier(where.workspace, procedure.name) if state is not None else []
-            world = Effects(session, Status(session, earlier), procedure.name, resumed=state is not None)
+            world = Effects(session, status.Status(session, earlier), procedure.name, resumed=state is not None)
             ending = loop.ooda(Turns(store), began, procedure, world, progress.recalled(earlier))
         except Interrupted as abandoned:
             return code_of_signal(abandoned.number)
@@ -271,7 +255,7 @@ def _opening(procedure: Procedure, began: OodaState, is_new: bool) -> RunStarted
         iterations=began.iteration,
         max_iterations=began.max_iterations,
         elapsed=total_seconds(began),
-        gates=[gate.name for gate in procedure.gates or ()],
+        gates=[{"name": gate.name, "command": gate.command, "origin": gate.origin} for gate in procedure.gates or ()],
         limits=limits_of(procedure.setup.budget),
     )
 

@@ -76,6 +76,17 @@ def _end(path: str, room: int, clean: Callable[[str], str]) -> str:
     return feedback.excerpt(data.decode("utf-8", "replace"), room, clean)
 
 
+def ends_of(path: str) -> str:
+    """Return a command's output, of a long one the beginning and the end."""
+    try:
+        data = files.tail(path, READ)
+        if len(data) == READ:
+            data = files.head(path, READ // 2) + data[READ // 2 :]
+    except OSError as problem:
+        return f"(its output can't be read: {problem.strerror})"
+    return data.decode("utf-8", "replace")
+
+
 def changed_files(workspace: str, began: str, newest: str) -> Changed | None:
     """Return the files that differ between two snapshots, or, without snapshots, those with uncommitted changes.
 

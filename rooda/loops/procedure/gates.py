@@ -1,0 +1,66 @@
+"""Finds the quality gates in force for a procedure, and checks before a run that their programs exist."""
+
+import os
+
+from rooda.base import secrets, workspace_files
+from rooda.errors import ConfigProblem
+from rooda.loops.procedure.model import Procedure
+from rooda.run import gate_programs, gates_md
+from rooda.run.records import Gate
+from rooda.settings.layers import Settings
+
+
+def with_gates(found: Settings, procedure: Procedure) -> Procedure:
+    """Return the procedure with the gates of AGENTS.md, unless settings define its gates."""
+    if procedure.gates is not None:
+        return procedure
+    gates = () if found.untrusted else _of_project(found.workspace, procedure.gates_from_commands)
+    return procedure._replace(gates=gates)
+
+
+def _of_project(workspace: str, commands: bool) -> tuple[Gate, ...]:
+    path = os.path.join(workspace, "AGENTS.md")
+    if not os.path.lexists(path):
+        return ()
+    try:
+        text = workspace_files.text(workspace, path)
+    except OSError as problem:
+        raise ConfigProblem(
+            f"{path} can't be read, so its quality gates are unknown: {problem.strerror}",
+            "Repair it, or run without its gates: --no-gates",
+        ) from None
+    return gates_md.gates(text, path) or (gates_md.commands(text, path) if commands else ())
+
+
+def problem(gate: Gate, workspace: str, baseline: bool = False) -> ConfigProblem | None:
+    """Return an error if the gate's program does not exist. With `baseline` a path in the workspace may be missing."""
+    name = gate_programs.missing(gate.command, workspace)
+    if not name or (baseline and gate_programs.is_relative(name)):
+        return None
+    place = f"{gate.origin}: " if gate.origin else ""
+    where = f"there is no file {os.path.join(workspace, name)}" if os.sep in name else "it is not on PATH"
+    return ConfigProblem(
+        f"{place}the quality gate {gate.name!r} can't run: {name}: {where}",
+        "Install the program, correct the command, or run without gates: --no-gates",
+    )
+
+
+def require_programs(procedure: Procedure, workspace: str) -> None:
+    """Raise ConfigProblem for the first gate whose program does not exist."""
+    for gate in procedure.gates or ():
+        if found := problem(gate, workspace, bool(getattr(procedure, "baseline", False))):
+            raise found
+
+
+def without_secrets(procedure: Procedure, workspace: str) -> Procedure:
+    """Return the procedure with stars in place of secrets in its gates, for display."""
+    hidden = secrets.forms(os.environ, (workspace,))
+    gates = tuple(gate._replace(command=secrets.hide(gate.command, hidden)) for gate in procedure.gates or ())
+    return procedure._replace(gates=gates)
+
+
+def described(gate: Gate) -> str:
+    """Return the gate's name, command and origin in one line."""
+    command = " ".join(gate.command.split())
+    named = command if gate.name == gate.command else f"{' '.join(gate.name.split())}: {command}"
+    return f"{named} ({gate.origin})" if gate.origin else named
