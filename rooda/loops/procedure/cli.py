@@ -147,14 +147,14 @@ def _refusals(found: "layers.Settings", procedure: Procedure, workspace: str) ->
     """Return why a start would be refused because of the agent or a gate."""
     agent = procedure.setup.agent
     problems: list[RoodaError] = [] if agent else [ConfigProblem(agents.no_agent_text(found))]
-    try:
-        for each in agent.choices if agent else ():
+    for each in agent.choices if agent else ():
+        try:
             preflight.find_program(each, workspace)
             preflight.check(each, "")
-        gates.require_programs(procedure, workspace)
-    except RoodaError as problem:
-        problems.append(problem)
-    return [" ".join(f"{problem.what} {problem.hint}".split()) for problem in problems]
+        except RoodaError as problem:
+            problems.append(problem)
+    problems += gates.problems(procedure, workspace)
+    return [problem.what.partition("\n")[0] for problem in problems]
 
 
 _SHOWN_ABOVE = ("display", "summary", "description", *PHASES)

@@ -46,8 +46,7 @@ class Past:
     def add(self, record: Json) -> None:
         event = record["event"]
         if event == "iteration.started":
-            if self._stage:  # of a process that was killed
-                self._close({"outcome": "interrupted", "stage": self._stage, "iteration": self.number - 1})
+            self._close_if_killed()
             self.number, self.limit = record["iteration"] + 1, record["max_iterations"]
         elif event == "agent.started":
             self._stage = "agent"
@@ -60,8 +59,14 @@ class Past:
         elif event == "iteration.ended":
             self._close(record)
         elif event == "snapshot.taken":
+            if record["moment"] == "before":  # may come before or after the `iteration.started` that it belongs to
+                self._close_if_killed()
+                self._before = record["commit"]
             self.newest = record["commit"]
-            self._before = self.newest if record["moment"] == "before" else self._before
+
+    def _close_if_killed(self) -> None:
+        if self._stage:
+            self._close({"outcome": "interrupted", "stage": self._stage, "iteration": self.number - 1})
 
     def _close(self, record: Json) -> None:
         self.last, self.began = record, self._before
@@ -153,7 +158,7 @@ def _left(left: Left) -> list[str]:
 def span(seconds: float) -> str:
     """Format a duration without parts that are 0: 2h, 1h5m, 42m, 90s."""
     if seconds < 600:
-        return f"{seconds:.0f}s"
+        return f"{seconds:.0f}s" if seconds >= 10 else f"{format_number(round(seconds, 1))}s"
     hours, minutes = divmod(round(seconds / 60), 60)
     return "".join([f"{hours}h" if hours else "", f"{minutes}m" if minutes else ""])
 

@@ -45,11 +45,10 @@ def problem(gate: Gate, workspace: str, baseline: bool = False) -> ConfigProblem
     )
 
 
-def require_programs(procedure: Procedure, workspace: str) -> None:
-    """Raise ConfigProblem for the first gate whose program does not exist."""
-    for gate in procedure.gates or ():
-        if found := problem(gate, workspace, bool(getattr(procedure, "baseline", False))):
-            raise found
+def problems(procedure: Procedure, workspace: str) -> list[ConfigProblem]:
+    """Return an error for each gate whose program does not exist."""
+    baseline = bool(getattr(procedure, "baseline", False))
+    return [found for gate in procedure.gates or () if (found := problem(gate, workspace, baseline))]
 
 
 def without_secrets(procedure: Procedure, workspace: str) -> Procedure:

@@ -123,7 +123,8 @@ def prepare(
     procedure = gates.with_gates(found, procedure._replace(setup=setup._replace(agent=with_prices(agent, found))))
     prompt = effects.prompt_text(where.workspace, procedure, 1, status.first(procedure))
     program = launch.check_agent(agent, where.workspace, prompt)
-    gates.require_programs(procedure, where.workspace)
+    for refusal in gates.problems(procedure, where.workspace):
+        raise refusal
     _require_git(procedure, where.workspace)
     screen = Screen(launch.screen_options(procedure.setup, asked), LINES)
     launch.announce_agent(agent, program, screen, asked.remembered)
