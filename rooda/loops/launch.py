@@ -11,7 +11,6 @@ from rooda.base.json import Json
 from rooda.errors import Undecided
 from rooda.git import command, worktrees
 from rooda.git.repository import read_head
-from rooda.loops import registry
 from rooda.loops.options import RunOptions
 from rooda.processes import detach, ledger, lock, table
 from rooda.run import folder, history
@@ -131,13 +130,15 @@ def _end_survivors(held: lock.Lock, screen: Screen) -> None:
 # `--worktree`: run the loop in a new git worktree
 
 
-def in_worktree(where: Where, kind: str, name: str, screen: Screen, work: Callable[[Where], int]) -> int:
+def in_worktree(where: Where, name: str, screen: Screen, work: Callable[[Where], int]) -> int:
     """Call `work` in a new worktree called `name`; return its exit code."""
     there = _make_worktree(where, name, screen)
+    config = f" --config {shlex.quote(there.config)}" if there.config else ""
+    screen.place = f"-C {shlex.quote(there.workspace)}{config}"
     try:
         return work(there)
     finally:
-        _say_next(there, kind, screen)
+        _say_next(there, screen)
 
 
 def _make_worktree(where: Where, name: str, screen: Screen) -> Where:
@@ -156,15 +157,13 @@ def _make_worktree(where: Where, name: str, screen: Screen) -> Where:
     return Where(own.workspace, config if os.path.lexists(config) else None)
 
 
-def _say_next(where: Where, kind: str, screen: Screen) -> None:
-    """Print the commands that show, merge and resume the work in a worktree."""
+def _say_next(where: Where, screen: Screen) -> None:
+    """Print the commands that show and merge the work in a worktree."""
     repo = worktrees.require_repository(where.workspace)
     branch = read_head(repo).branch or f"rooda/{os.path.basename(repo.top)}"
-    there, config = shlex.quote(where.workspace), f" --config {shlex.quote(where.config)}" if where.config else ""
+    there = shlex.quote(where.workspace)
     _say(screen, f"See its commits: git log -p HEAD..{branch}; see uncommitted changes: git -C {there} status")
     _say(screen, f"Keep the work: git merge {branch}. Once it is merged, rooda prune removes the worktree.")
-    if waiting := registry.kind(kind).resumable(where.workspace):
-        _say(screen, f"Resume with: rooda -C {there}{config} resume {waiting[0]}")
 
 
 def _say(screen: Screen, text: str) -> None:

@@ -6,7 +6,7 @@ its fields are the descriptions. A field with the default ABSENT may be missing 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypedDict, dataclass_transform
 
@@ -87,6 +87,21 @@ class EndCause(_Kind, total=False):
     problem: str
 
 
+class Summary(TypedDict, total=False):
+    iterations: int
+    failed: int
+    cut_off: int
+    calls: int
+    unknown: int
+    cost: float
+    tokens: int
+    gates: Mapping[str, str]
+    files: int
+    added: int
+    removed: int
+    commits: int
+
+
 class SessionEnd(Event, name=""):
     """The fields of `run.ended` that every kind of loop has."""
 
@@ -101,6 +116,12 @@ class SessionEnd(Event, name=""):
     # `budget` is `day`, `project` or `agent` if a budget of all runs ended it; with `reserved`, dollars reserved for
     # calls that ran then, the `account` of `agent`, and the `problem` if the budget could not be checked
     cause: EndCause = ABSENT
+    # the state of the run, the same words for all kinds of loops; see ooda.md
+    state: Annotated[str, "paused", "interrupted", "completed", "failed", "stopped"]
+    # over all sessions of the run: `iterations`, those of them that `failed` or were `cut_off`; `calls` with `cost` in
+    # dollars and `tokens`, and those of `unknown` cost; the last verdict of each of the `gates`; in a git repository
+    # `files` and lines `added` and `removed` since the start of the run, and `commits`
+    summary: Summary
     mac: str = ABSENT  # only if the user has a key: signature of all lines up to and including this one without `mac`
 
 
@@ -217,6 +238,13 @@ class GatesEnded(Event, name="gates.ended"):
     elapsed: float  # run time of all gates together
     outcome: Outcome  # of all gates together
     summary: str  # the failed gates: `tests (exit 1), lint (timeout 300s)`
+
+
+class WorkBegan(Event, name="work.began"):
+    """The work tree at the start of the run. Only in a git repository with a commit."""
+
+    head: str  # commit of HEAD
+    dirty: Mapping[str, list[int]]  # uncommitted files: size in bytes, and time of change in nanoseconds
 
 
 class StateSaved(Event, name="state.saved"):

@@ -148,7 +148,7 @@ class Route(NamedTuple):
 class Events:
     """Writes events to the journal and passes them to subscribers."""
 
-    def __init__(self, journal: Journal, at_the_end: Callable[[], SessionEnd]) -> None:
+    def __init__(self, journal: Journal, at_the_end: Callable[[Json], SessionEnd]) -> None:
         self.journal, self._at_the_end = journal, at_the_end
         self._iteration = 0
         self._ahead: list[tuple[AheadSubscriber, Container[str]]] = []
@@ -174,7 +174,7 @@ class Events:
             self._iteration = number = facts.get("iteration", self._iteration)
             turn = {"iteration": number, "display": number + 1}
         elif name == END:
-            facts = {**facts, **self._at_the_end().facts}
+            facts = {**facts, **self._at_the_end(facts).facts}
         record = self.journal.append(self.journal.record(name, turn, facts), event.DURABLE)
         for subscriber in then:
             subscriber(record)

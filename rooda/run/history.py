@@ -21,7 +21,7 @@ LONGEST = 4_194_304  # bytes of a line; rooda writes shorter ones
 RECENT = 65_536  # bytes at the end of a log that are read completely; before them only some events matter
 PAUSE = 0.2  # seconds between two reads of a growing log
 OPENING = ("run.started", "run.resumed")
-_COUNTED = (*OPENING, "iteration.started", "agent.started", "agent.ended", "state.saved", "run.ended")
+_COUNTED = (*OPENING, "work.began", "iteration.started", "agent.started", "agent.ended", "state.saved", "run.ended")
 _ALWAYS = (*(f'"{name}"'.encode() for name in _COUNTED), b'"level": 0')
 _PHASES = {"agent.started": "agent", "gate.started": "gate", "resting": "waiting", "iteration.started": "prompt"}
 _END = f'"{END}"'.encode()
@@ -49,6 +49,7 @@ class SessionState:
         self.first: Json = {}
         self.last: Json = {}
         self.opening: Json = {}
+        self.work: Json = {}  # `head` and `dirty` of the event work.began
         self.ended: Json | None = None  # the event run.ended
         self.calls: list[Used] = []  # ended calls
         self.open_calls: dict[str, Json] = {}  # start events of calls that have not ended, by transcript
@@ -77,6 +78,8 @@ class SessionState:
             self.unsaved = []
         elif event == "run.ended":
             self.ended = record
+        elif event == "work.began" and isinstance(record.get("dirty"), dict):
+            self.work = {"head": str(record.get("head", "")), "dirty": record["dirty"]}
         if event in ("agent.started", "agent.ended"):
             self._add_call(event, record)
         if event in ("agent.started", "iteration.started") and isinstance(number := record.get("display"), int):

@@ -98,6 +98,7 @@ class LoopKind(NamedTuple):
     moments: Mapping[str, str] = {}  # maps a `reason` of `run.ended` to the hook that it triggers
     turn_events: tuple[str, ...] = ()  # events that begin or end a turn, in addition to those of every kind
     turn_of: TurnOf = turn_of
+    turn_ends: tuple[str, ...] = ("iteration.ended",)  # events that end an iteration, of the outermost level only
 
     def family(self, loop: str) -> str:
         """Return the name under which a loop's snapshots are pruned together."""

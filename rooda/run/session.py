@@ -22,6 +22,7 @@ from rooda.run.budget import BudgetGate
 from rooda.run.calls import AgentCalls
 from rooda.run.commands import CommandRunner, limits_of
 from rooda.run.cost_ledger import CostLedger, Place
+from rooda.run.ended import of_end
 from rooda.run.event_records import (
     BudgetExceeded,
     Emit,
@@ -38,6 +39,7 @@ from rooda.run.prompts import Measure, PromptFile
 from rooda.run.records import TURN_EVENTS, Command, CommandResult, Gate, Gates, Owner
 from rooda.run.setup import Watch
 from rooda.run.spending import BudgetUse
+from rooda.run.summary import Summing
 
 if TYPE_CHECKING:
     from rooda.processes.systemd import ManagerNotifier
@@ -134,6 +136,8 @@ class Session:
     def _subscribe(self, show: Callable[[Json], None], owner: Owner) -> None:
         """Subscribe all handlers of events. The screen is first, so that it shows an event before a hook runs."""
         self._events.subscribe(show)
+        self._summing = Summing(self.context.workspace, owner, self.folder.run, self.emit)
+        self._events.subscribe(self._summing.add, self._summing.events)
         if self._notifier:
             self._events.subscribe(self._notifier.report, self._notifier.EVENTS)
         if self._hooks:
@@ -235,7 +239,7 @@ class Session:
         self.folder.close()
         self._ledger.close()
 
-    def _session_end(self) -> SessionEnd:
+    def _session_end(self, ended: Json) -> SessionEnd:
         """Return the session's fields of `run.ended`: run time, refusal of the last call, reason of `rooda stop`."""
         facts: Json = {"refused": self.calls.refused} if self.calls.refused else {}
         folder = self.folder.ready()
@@ -244,6 +248,7 @@ class Session:
         order = run_folder.order_of(folder)
         if order.get("order") == run_folder.STOP:
             facts |= {"stopped_by": "person", "stopped_because": order["reason"]}
+        facts |= {"state": of_end({**ended, **facts}), "summary": self._summing.facts()}
         return SessionEnd(ran=self._gate.session_seconds(), **facts)
 
 

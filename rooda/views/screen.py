@@ -38,6 +38,7 @@ class Screen:
         self._look, self._own = look, own
         self._stamp = Stamp(look.stamps)
         self._saved = True
+        self.place = ""  # options of the commands that it proposes, such as `-C DIR`
         terminal = is_terminal(sys.stdout) and not look.json
         self._colour = terminal and not os.environ.get("NO_COLOR")
         self._live = live(sys.stdout) if terminal and look.level in ("debug", "info") else None
@@ -56,9 +57,12 @@ class Screen:
             self._live.update(record)
         if self._tail:
             self._tail.update(record)
-        for line in lines({**record, "saved": self._saved} if record["event"] == "run.ended" else record, self._own):
+        for line in lines(self._at_the_end(record) if record["event"] == "run.ended" else record, self._own):
             self.line(line)
         self._draw()
+
+    def _at_the_end(self, record: Json) -> Json:
+        return {**record, "saved": self._saved, "place": self.place}
 
     def hide(self, environ: Mapping[str, str]) -> None:
         """Mask the secrets in these variables from now on, also in the agent's output."""

@@ -19,7 +19,9 @@ def _turn_of(event: str, facts: Mapping[str, Any]) -> tuple[bool, int | None]:
     return turn_of(event, facts)
 
 
-KIND = LoopKind("flow", moments={"error": "stuck"}, turn_events=("node.boundary",), turn_of=_turn_of)
+KIND = LoopKind(
+    "flow", moments={"error": "stuck"}, turn_events=("node.boundary",), turn_of=_turn_of, turn_ends=("node.boundary",)
+)
 
 
 class RunStarted(Event, name="run.started", durable=True):

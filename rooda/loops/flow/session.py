@@ -68,6 +68,7 @@ from rooda.settings.setup import setup
 from rooda.settings.trust_search import Source
 from rooda.settings.where import Where
 from rooda.views.say import say
+from rooda.views.summary import relative_place
 
 
 class Prepared(NamedTuple):
@@ -228,6 +229,7 @@ def run_session(
 ) -> int:
     """Run the loop to its end and return the exit code; secrets are redacted in `state` but not in `task`."""
     root, screen, made, name = prepared.topology.root, prepared.screen, prepared.setup, str(state["run-id"])
+    screen.place = screen.place or relative_place(prepared.repo.workspace)
     with Signals() as signals:
         owner = Owner(KIND, name, made, resumed, prepared.remembered, task)
         session = Session(prepared.repo.workspace, owner, signals, screen.show, screen.tick(), held)

@@ -12,6 +12,7 @@ from rooda.loops.flow.model import COMPLETE, ERROR, LIMIT, PASS, RUNNING
 from rooda.views.lines import Line, LineMakers, error, warning
 from rooda.views.live import Live, size
 from rooda.views.screen import Screen, ScreenOptions
+from rooda.views.summary import Words, summary
 from rooda.views.why import Past, Reason, ReasonMakers, limits, stopped
 
 MET = "target-met"
@@ -139,7 +140,7 @@ def _ended(record: Json) -> list[Line]:
     if record["status"] == RUNNING:
         again = f"{record['note']}. State saved. Resume with: rooda flow resume {record['name']}"
         hint = [Line("warn", record["hint"])] if record["hint"] else []
-        return [Line("warn", again) if record["reason"] == "signal" else warning(again), *hint]
+        return [Line("warn", again) if record["reason"] == "signal" else warning(again), *hint, *summary(record, WORDS)]
     branch, base = shlex.quote(record["branch"]), shlex.quote(record["base_branch"])
     commits = record["commits"]
     base_branch = f"-b NAME {base}" if DETACHED.fullmatch(base) else base  # a merge into a detached HEAD would be lost
@@ -156,7 +157,21 @@ def _ended(record: Json) -> list[Line]:
         Line("info", f"Or:       git rebase {base}"),
         Line("info", f"Discard:  git checkout {base} && git branch -D {branch}"),
         *going,
+        *summary(record, WORDS),
     ]
+
+
+def _cause(record: Json) -> str:
+    if record["status"] == LIMIT:
+        return f"its limit of {record['max_iterations']} iterations is reached"
+    return "target met" if record["status"] == COMPLETE else str(record.get("error") or "")
+
+
+def _next(record: Json) -> str:
+    return "" if record["status"] == COMPLETE else f"rooda flow resume {record['name']}"
+
+
+WORDS = Words(lambda record: f"flow {record['name']}", _cause, _next)
 
 
 def _end(record: Json) -> Line:

@@ -36,6 +36,7 @@ from rooda.run.session import Session
 from rooda.run.spending import cause_facts
 from rooda.settings.where import Where
 from rooda.views.say import say
+from rooda.views.summary import relative_place
 
 INTERRUPTED = "Interrupted before the goal began: nothing to resume"
 BY_LOOKING = "polling (at least)"
@@ -46,7 +47,7 @@ def run(where: Where, typed: Json) -> int:
     request = request_of(prepared, where, typed)
     if prepared.options.worktree:
         return launch.in_worktree(
-            where, NAME, NAME, prepared.screen, lambda there: _locked_run(prepared, there, typed, request)
+            where, NAME, prepared.screen, lambda there: _locked_run(prepared, there, typed, request)
         )
     return _locked_run(prepared, where, typed, request)
 
@@ -136,6 +137,7 @@ def open_session(
 ) -> Iterator[OpenSession]:
     """Open a session: handle signals, create the run's folder and watch file edits until the block ends."""
     place, screen, setup = Place(where.workspace), prepared.screen, prepared.setup
+    screen.place = screen.place or relative_place(where.workspace)
     if held or not lock.is_held(place.lock):  # else the request is meant for the running goal
         files.remove(place.request)
     watch = Watch(where.workspace)

@@ -11,6 +11,7 @@ from rooda.base.text import escape_line, padded, width
 from rooda.run.spending import cause_of
 from rooda.views.lines import Line, LineMakers, warning
 from rooda.views.screen import Screen, ScreenOptions
+from rooda.views.summary import Words, summary
 from rooda.views.why import Past, Reason, ReasonMakers, limits, stopped
 
 _ASCII = str.maketrans(
@@ -123,7 +124,18 @@ def _ended(record: Json) -> list[Line]:
             f"Progress: {record['done']} steps complete, {record['remaining']} remaining",
             "rooda goal cancel ends it now" if _is_cancelled(record) else f"Resume: {resume(record)}",
         ]
-    return _rows("result", *rows, *box(record))
+    return [*_rows("result", *rows, *box(record)), *summary(record, WORDS)]
+
+
+def _cause(record: Json) -> str:
+    return "all criteria hold" if record["status"] == "completed" else ""
+
+
+def _next(record: Json) -> str:
+    return "" if record["status"] in ("completed", "failed") or _is_cancelled(record) else resume(record)
+
+
+WORDS = Words(lambda record: "goal", _cause, _next)
 
 
 def _is_cancelled(record: Json) -> bool:

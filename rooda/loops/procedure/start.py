@@ -42,6 +42,7 @@ from rooda.settings.agents import with_prices
 from rooda.settings.where import Where
 from rooda.views.lines import Line
 from rooda.views.screen import Screen
+from rooda.views.summary import relative_place
 
 
 def start(found: "layers.Settings", procedure: Procedure, where: Where, typed: Json) -> int:
@@ -90,7 +91,7 @@ def _in_worktree(procedure: Procedure, screen: Screen, where: Where, asked: RunO
             procedure, there, screen, take_lock(Place(there.workspace, procedure.name), screen), None, asked
         )
 
-    return launch.in_worktree(where, "ooda", procedure.name, screen, work)
+    return launch.in_worktree(where, procedure.name, screen, work)
 
 
 def resume(name: str, where: Where, typed: Json) -> int:
@@ -219,6 +220,7 @@ def run_session(
     asked: RunOptions,
 ) -> int:
     """Run the loop to its end and return the exit code."""
+    screen.place = screen.place or relative_place(where.workspace)
     if state is not None:
         setup = launch.with_earlier_limits(procedure.setup, where.workspace, OODA, procedure.name, asked.flags)
         procedure = procedure._replace(setup=setup)
@@ -242,7 +244,6 @@ def run_session(
         hint = "The iteration limit had already been reached, so the run is over. To run with a higher limit: "
         hint += f"rooda {procedure.name} --max-iterations N"
         screen.line(Line("warn", hint, to_stderr=True))
-    _hint_at_resume(procedure.name, ending.kind, screen)
     return ending.code
 
 
@@ -259,13 +260,6 @@ def _opening(procedure: Procedure, began: OodaState, is_new: bool) -> RunStarted
         gates=[{"name": gate.name, "command": gate.command, "origin": gate.origin} for gate in procedure.gates or ()],
         limits=limits_of(procedure.setup.budget),
     )
-
-
-def _hint_at_resume(name: str, ending: str, screen: Screen) -> None:
-    if ending == "limit":
-        screen.hint(f"No further agent was started; the state is kept. Resume with: rooda resume {name}")
-    if ending in ("failures", "stuck", "blocked"):
-        screen.hint(f"See what happened: rooda logs {name}. Resume with: rooda resume {name}")
 
 
 def initial_state(procedure: Procedure, state: OodaState | None, asked: RunOptions) -> OodaState:

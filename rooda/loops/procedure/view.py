@@ -9,6 +9,7 @@ from rooda.base.text import format_seconds, format_tenths, timing_text
 from rooda.run.spending import cause_of
 from rooda.views.lines import Line, LineMakers, error, info, warning
 from rooda.views.lines import lines as lines_of
+from rooda.views.summary import Words, summary
 from rooda.views.why import Past, Reason, ReasonMakers, limits, stopped
 
 PROMISE = "<promise>SUCCESS</promise>"
@@ -120,7 +121,7 @@ def _run_ended(record: Json) -> list[Line]:
     else:
         end = [Line("warn", _interrupted(record))]
     timing = [Line("debug", f"Iteration timing: {timing_text(record['timing'])}")] if record["timing"] else []
-    return [*end, *timing]
+    return [*end, *timing, *summary(record, WORDS)]
 
 
 def _red_end(record: Json) -> list[Line]:
@@ -159,6 +160,25 @@ _CURES = {
     "config": "Correct what the agent's program refuses: command, model or options (rooda config show agents)",
     "context_overflow": "Shorten the prompt, let the agent read less at once, or give it a model with a larger window",
 }
+_CAUSES = {
+    "max-iterations": "after {max_iterations} of {max_iterations} iterations",
+    "success-signal": "the agent signaled SUCCESS",
+    "failures": "{consecutive_failures} failures in a row",
+}
+
+
+def _cause(record: Json) -> str:
+    return _CAUSES.get(record["reason"], "").format(**record)
+
+
+def _next(record: Json) -> str:
+    """Return the command that resumes the run, or that starts it again after a red end at its limit."""
+    if record["status"] != "completed":
+        return f"rooda resume {record['procedure']}"
+    return f"rooda {record['procedure']}" if record["exit_code"] else ""
+
+
+WORDS = Words(lambda record: str(record["procedure"]), _cause, _next)
 LINES: LineMakers = {
     "baseline.ended": _baseline_ended,
     "run.started": _run_started,

@@ -20,6 +20,7 @@ KIND = LoopKind(
     moments={"stagnation": "stuck", "phase_error": "stuck", "files": "needs_person", "gone": "needs_person"},
     turn_events=("reflex.phase",),
     turn_of=_turn_of,
+    turn_ends=("reflex.block",),
 )
 
 

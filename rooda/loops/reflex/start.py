@@ -35,6 +35,7 @@ from rooda.run.setup import Setup
 from rooda.run.spending import cause_facts
 from rooda.settings.lookup import Lookup
 from rooda.settings.where import Where
+from rooda.views.summary import relative_place
 
 EXIT_CODES = {scoring.COMPLETED: OK, scoring.STOPPED: UNFINISHED, scoring.FAILED: EXIT_FAILED}
 
@@ -173,6 +174,7 @@ def run_session(
     """Run the loop to its end, show the result, and return the exit code."""
     setup, screen, look = prepared.setup, prepared.screen, prepared.look
     fresh = store.state is None
+    screen.place = screen.place or relative_place(place.workspace)
     with Signals() as signals:
         owner = Owner(KIND, place.alias, setup._replace(bounds=_bounds(setup)), not fresh, asked.remembered)
         session = Session(place.workspace, owner, signals, screen.show, screen.tick(), held)

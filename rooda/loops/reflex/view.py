@@ -9,6 +9,8 @@ from rooda.base.text import escape_line
 from rooda.views.lines import Line, LineMakers, warning
 from rooda.views.live import Live
 from rooda.views.screen import Screen, ScreenOptions
+from rooda.views.summary import Words
+from rooda.views.summary import summary as _summary
 from rooda.views.why import Past, Reason, ReasonMakers, limits, stopped
 
 LONGEST = 300  # characters shown of a plan or a fix
@@ -113,14 +115,27 @@ def _boundary(record: Json) -> list[Line]:
 
 
 def _ended(record: Json) -> list[Line]:
+    rest = _summary(record, WORDS)
     if record["status"] == "running":
         saved = f"State saved. Resume with: rooda reflex resume {record['name']}"
         lost = "It can't be resumed. Start a new loop with: rooda reflex new TASK"
-        return [Line("warn", f"{record['note']}. {lost if record['reason'] == 'gone' else saved}")]
+        return [Line("warn", f"{record['note']}. {lost if record['reason'] == 'gone' else saved}"), *rest]
     if record["elsewhere"]:
         lines = [warning("this loop was ended by another command.", to_stderr=True)]
-        return lines + _info(summary(record))
-    return _info(summary(record))
+        return lines + _info(summary(record)) + rest
+    return _info(summary(record)) + rest
+
+
+def _cause(record: Json) -> str:
+    return one_line(record["stop_reason"] or record["note"]).replace("_", " ")
+
+
+def _next(record: Json) -> str:
+    resumable = record["status"] == "running" and record["reason"] != "gone"
+    return f"rooda reflex resume {record['name']}" if resumable else ""
+
+
+WORDS = Words(lambda record: f"reflex {record['name']}", _cause, _next)
 
 
 def _info(rows: list[str]) -> list[Line]:

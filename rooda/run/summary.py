@@ -1,0 +1,71 @@
+"""Collects the facts of a run for its summary: iterations, calls, and what changed in the work tree."""
+
+from rooda.base.json import Json
+from rooda.run import history
+from rooda.run.event_records import Emit, WorkBegan
+from rooda.run.history import SessionLog
+from rooda.run.records import OPENING, Owner
+from rooda.run.spending import total
+from rooda.run.tally import EVENTS, Tally
+
+
+class Summing:
+    """Follows the events of one session. A resumed run is summed up from the logs of its sessions."""
+
+    def __init__(self, workspace: str, owner: Owner, run: str, emit: Emit) -> None:
+        self._workspace, self._owner, self._run, self._emit = workspace, owner, run, emit
+        self._tally = Tally(owner.kind.turn_ends)
+        self._began: Json = {}
+        self.events = (*OPENING, *EVENTS, *owner.kind.turn_ends)
+
+    def add(self, record: Json) -> None:
+        self._tally.add(record)
+        if record["event"] in OPENING:
+            earlier = self._earlier() if self._owner.resumed else []
+            for session in earlier:
+                self._add_session(session)
+            self._began = next((each.work for each in earlier if each.work), {}) or _beginning(self._workspace)
+            if self._began:
+                self._emit(WorkBegan(**self._began))
+
+    def facts(self) -> Json:
+        """Return the facts of the whole run, its earlier sessions included."""
+        changed = {}
+        if self._began:
+            from rooda.git import work_done
+
+            changed = work_done.since(self._began, self._workspace)
+        return {**self._tally.facts, **changed}
+
+    def _earlier(self) -> list[SessionLog]:
+        found = history.of_run(self._workspace, self._owner.name, self._owner.kind.name)
+        return [session for session in found if session.run != self._run]
+
+    def _add_session(self, session: SessionLog) -> None:
+        """Add an earlier session; what a call used that a crash cut off is read from its transcript."""
+        prices = self._owner.setup.agent.prices if self._owner.setup.agent else {}
+        self._tally.add_spent(total(session.used(lambda: prices)))
+        for record in _records(session):
+            try:
+                if record["event"] != "agent.ended":
+                    self._tally.add(record)
+            except (KeyError, TypeError, ValueError, AttributeError):
+                continue  # the log was edited
+        self._tally.cut()
+
+
+def _records(session: SessionLog) -> list[Json]:
+    try:
+        return list(history.records(session.path))
+    except OSError:
+        return []
+
+
+def _beginning(workspace: str) -> Json:
+    from rooda.git.traces import head_commit
+
+    if not head_commit(workspace):
+        return {}
+    from rooda.git import work_done
+
+    return work_done.beginning(workspace)

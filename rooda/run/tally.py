@@ -1,0 +1,65 @@
+"""Counts what happened in a run: iterations, calls, cost, and the last result of each gate. Pure."""
+
+from collections.abc import Collection
+
+from rooda.base.json import Json
+from rooda.run.spending import Spent
+
+EVENTS = ("iteration.started", "agent.ended", "gate.ended", "run.ended")
+PASS = "pass"
+
+
+class Tally:
+    """Counts the events of one or several sessions. `turn_ends`: the events that end an iteration of this kind."""
+
+    def __init__(self, turn_ends: Collection[str]) -> None:
+        self._turn_ends = turn_ends
+        self._open = False  # an iteration was started and has not ended
+        self.iterations = self.failed = self.cut_off = 0
+        self.calls = self.unknown = self.tokens = 0
+        self.cost = 0.0
+        self.gates: dict[str, str] = {}  # last verdict by name
+
+    def add(self, record: Json) -> None:
+        event = record["event"]
+        if event == "iteration.started":
+            self._open = True
+        elif event == "agent.ended":
+            self._add_call(record)
+        elif event == "gate.ended":
+            self.gates[str(record["gate"])] = str(record["verdict"])
+        elif event in self._turn_ends and not record.get("level"):
+            self._add_turn(record)
+
+    def add_spent(self, spent: Spent) -> None:
+        self.calls += spent.calls
+        self.unknown += spent.unknown
+        self.cost += spent.cost
+        self.tokens += spent.tokens
+
+    def cut(self) -> None:
+        """Count the iteration that a crash cut off, at the end of its session's log."""
+        self.cut_off += self._open
+        self._open = False
+
+    def _add_turn(self, record: Json) -> None:
+        outcome = record.get("outcome") or ("failure" if record.get("accepted") is False else "success")
+        self._open = False
+        self.iterations += 1
+        self.failed += outcome == "failure"
+        self.cut_off += outcome == "interrupted"
+
+    def _add_call(self, record: Json) -> None:
+        cost, usage = record.get("cost"), record.get("usage") or {}
+        self.calls += 1
+        self.unknown += cost is None
+        self.cost += cost or 0.0
+        self.tokens += sum(usage.values())
+
+    @property
+    def facts(self) -> Json:
+        return {
+            **{"iterations": self.iterations, "failed": self.failed, "cut_off": self.cut_off},
+            **{"calls": self.calls, "unknown": self.unknown, "cost": round(self.cost, 6), "tokens": self.tokens},
+            "gates": dict(self.gates),
+        }

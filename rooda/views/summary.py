@@ -1,0 +1,129 @@
+"""Formats the summary at the end of a run: at most six lines on stderr."""
+
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+from rooda.base.json import Json
+from rooda.base.text import first_line, format_number, format_seconds, truncate
+from rooda.errors import Cause
+from rooda.run.spending import cause_of, dollars, in_words
+from rooda.views.lines import Line
+from rooda.views.why import SIGNALS
+
+WIDTH = 79
+_LIMITS = {"cost": "--max-cost", "tokens": "--max-tokens", "time": "--max-duration"}
+_MORE = 2  # the next command proposes this many times the limit
+PASS = "pass"
+
+
+class Words(NamedTuple):
+    """What a kind of loop says about the end of a run."""
+
+    name: Callable[[Json], str]  # the loop, as in "build" or "flow main"
+    cause: Callable[[Json], str]  # why it ended, if nobody stopped it and no shared limit did
+    next: Callable[[Json], str]  # command that goes on with it; "" if it is over
+    elapsed: Callable[[Json], float] = lambda record: float(record.get("elapsed") or record.get("ran") or 0.0)
+
+
+def summary(record: Json, words: Words) -> list[Line]:
+    """Return the summary of an ended session; [] for a log without one. `place` in the record: options for `next`."""
+    if not isinstance(facts := record.get("summary"), dict):
+        return []
+    rows = [
+        _titled(f"{words.name(record)}: {record['state']}", cause_text(record, words.cause)),
+        _row("iterations", f"{_iterations(facts)} in {format_seconds(words.elapsed(record))}"),
+        _row("gates", _gates(facts)),
+        _row("changes", _changes(facts)),
+        _row("cost", _cost(facts)),
+        _row("next", next_command(record, words.next), whole=True),
+    ]
+    return [Line("info", row, to_stderr=True) for row in rows if row]
+
+
+def _titled(head: str, cause: str) -> str:
+    return truncate(f"{head}, {cause}" if cause else head, WIDTH)
+
+
+def _row(label: str, text: str, whole: bool = False) -> str:
+    row = f"  {label:<10}  {text}"
+    return "" if not text else row if whole else truncate(row, WIDTH)
+
+
+def cause_text(record: Json, of_kind: Callable[[Json], str]) -> str:
+    """Return why a run ended, as the rest of a sentence: by the user, by a signal, at a limit, or by a rule."""
+    if "stopped_by" in record:
+        because = " ".join(str(record.get("stopped_because") or "").split())
+        return f"by rooda stop: {because}" if because else "by rooda stop"
+    number = record.get("signal") or max(int(record.get("exit_code", 0)) - 128, 0)
+    if number and record.get("state") == "interrupted":
+        return "by Ctrl+C" if number == 2 else f"by {SIGNALS.get(number, number)}"
+    cause = cause_of(record)
+    limit = in_words(cause) if cause else ""
+    return _lower(limit) or of_kind(record) or first_line(str(record.get("note", "")))
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _iterations(facts: Json) -> str:
+    parts = [(facts["failed"], "failed"), (facts["cut_off"], "cut off")]
+    some = ", ".join(f"{number:,} {word}" for number, word in parts if number)
+    return f"{facts['iterations']:,} ({some})" if some else f"{facts['iterations']:,}"
+
+
+def _gates(facts: Json) -> str:
+    return ", ".join(
+        f"{' '.join(name.split())} {'green' if verdict == PASS else f'red ({verdict})'}"
+        for name, verdict in sorted(facts["gates"].items(), key=lambda gate: gate[1] == PASS)
+    )
+
+
+def _changes(facts: Json) -> str:
+    if "files" not in facts:
+        return ""
+    if not facts["files"] and not facts["commits"]:
+        return "none"
+    lines = f"{counted(facts['files'], 'file')}, +{facts['added']:,} -{facts['removed']:,}"
+    return f"{lines}, {counted(facts['commits'], 'commit')}"
+
+
+def _cost(facts: Json) -> str:
+    if not facts["calls"]:
+        return ""
+    known = facts["unknown"] < facts["calls"]
+    cost = f"{dollars(facts['cost'])}{'+' if facts['unknown'] else ''}" if known else "unknown"
+    tokens = f", {facts['tokens']:,} tokens" if facts["tokens"] else ""
+    return f"{cost}{tokens}, {counted(facts['calls'], 'call')}"
+
+
+def next_command(record: Json, of_kind: Callable[[Json], str]) -> str:
+    """Return the command that goes on: at a shared limit with a higher one, elsewhere with its folder."""
+    command, cause = of_kind(record), cause_of(record)
+    if command and cause and cause.kind in _LIMITS and cause.limit and not cause.lost:
+        command += f" {_LIMITS[cause.kind]} {_higher(cause)}"
+    place = str(record.get("place", ""))
+    return command.replace("rooda ", f"rooda {place} ", 1) if place else command
+
+
+def _higher(cause: Cause) -> str:
+    limit = max(cause.limit * _MORE, cause.used * _MORE) if cause.kind != "time" else cause.limit * _MORE
+    if cause.kind == "time":
+        return format_seconds(max(limit, 1.0))
+    return f"{limit:.0f}" if cause.kind == "tokens" or limit >= 10 else format_number(round(limit, 2))
+
+
+def relative_place(workspace: str) -> str:
+    """Return the option that names the workspace; "" if it is the current directory."""
+    import shlex
+
+    try:
+        here = os.path.realpath(".")
+    except OSError:
+        here = ""
+    return "" if os.path.realpath(workspace) == here else f"-C {shlex.quote(workspace)}"
