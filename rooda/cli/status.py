@@ -52,9 +52,20 @@ def status(ctx: click.Context, name: str | None, as_json: bool, watch: bool, eve
         return _watch(_pictures(query, overview, found, as_json), as_json)
     lines = [json.dumps(_rows(query, found), indent=2)] if as_json else _lines(query, found)
     click.echo("\n".join(lines))
+    if not as_json and not query.is_table and not query.name and not any(row.running for row, _ in found):
+        _say_last_run(here, found)
     if lines == [NOTHING]:
         say_parent_hint(here.workspace)
     return OK
+
+
+def _say_last_run(here: Where, found: list[Found]) -> None:
+    """Print one line about the newest run, unless it is among those that can be resumed."""
+    from rooda.cli.runs import last_run
+
+    names = {(row.loop, row.name) for row, _ in found}
+    if line := last_run(here, names):
+        click.echo(f"{escape_line(line)}\nAll runs: rooda runs")
 
 
 class Query(NamedTuple):

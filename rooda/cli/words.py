@@ -24,6 +24,7 @@ WORDS = {
     "logs": Word("rooda.cli.logs:logs", "Show what the latest run did, iteration by iteration."),
     "events": Word("rooda.cli.logs:events", "Print the events of the latest run as JSON lines; -f follows."),
     "why": Word("rooda.cli.why:why", "Show why a run continued, failed, paused or stopped."),
+    "runs": Word("rooda.cli.runs:runs", "List past runs, newest first: when, what, outcome, cost."),
     "usage": Word("rooda.cli.usage:usage", "Sum up tokens, time and cost per loop, run, iteration, agent or day."),
     **{
         kind: Word(f"{row.package}.cli:{kind}", row.summary, row.starting)

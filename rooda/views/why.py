@@ -4,13 +4,16 @@ These reasons apply to all kinds of loops; a kind's view.py has the reasons for 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from rooda.base.json import Json
 from rooda.base.text import format_number
 from rooda.run.history import SessionState
 from rooda.run.spending import cause_of
 from rooda.views.lines import LEVELS, LineMakers, lines
+
+if TYPE_CHECKING:
+    from rooda.views.summary import Words
 
 SIGNALS = {1: "SIGHUP", 2: "SIGINT", 15: "SIGTERM"}
 CUT_OFF = "no end in its log: it was killed, or the machine stopped"
@@ -68,13 +71,15 @@ ReasonMakers: TypeAlias = Mapping[str, ReasonMaker]  # keyed by event name
 
 
 class View(Protocol):
-    """Protocol of each kind's view.py: its screen lines and its reasons."""
+    """Protocol of each kind's view.py: its screen lines, its reasons, and its words for the summary of a run."""
 
     @property
     def LINES(self) -> LineMakers: ...
 
     @property
     def REASONS(self) -> ReasonMakers: ...
+    @property
+    def WORDS(self) -> "Words": ...
 
 
 def reasons(records: Iterable[Json], view_of: Callable[[object], View], alive: bool = False) -> Iterator[Reason]:
