@@ -30,14 +30,16 @@ def checked(found: Settings, asked: RunOptions, config: str | None, resumed: boo
     refuse_tracked(found.workspace)
     if found.untrusted:
         return found
+    watch = Watch(found, config)
+    watched = found._replace(watch=watch)
     ignores = asked.untrusted or trust_watch.top_of(found.workspace) in _ignored
     if not ignores and (facts := trust_watch.unchanged(found, config)) is not None:
-        return found._replace(watch=Watch(found, config, facts))
+        watch.facts = facts
+        return watched
     from rooda.loops import trust_question
     from rooda.settings import trust, trust_search
 
     seen = trust_search.look(found)
-    watched = found._replace(watch=Watch(found, config, None))
     if ignores:
         return trust.ignoring(watched, seen)
     if not trust_question.permitted(seen, found, resumed, config):

@@ -57,7 +57,14 @@ def agent_named(settings: Settings, name: str) -> Agent | None:
 
 def translate_model(settings: Settings, word: str) -> str:
     """Return the model name that [models] maps a word to; the word itself if [models] does not list it."""
-    return str(settings.table("models").get(word, word))
+    return _as_value(str(settings.table("models").get(word, word)), "model")
+
+
+def _as_value(name: str, kind: str) -> str:
+    """Return a name for an agent's command line; ConfigProblem if the agent's CLI would take it for an option."""
+    if name.startswith("-"):
+        raise ConfigProblem(f"the {kind} {name!r} begins with '-', so the agent takes it for an option", "Correct it.")
+    return name
 
 
 def no_agent_text(settings: Settings, table: str = "[procedures.P]") -> str:
@@ -221,6 +228,7 @@ def _known(found: Found, agent: Agent, table: dict[str, Any], key: str) -> str:
 
 def option_words(template: str, tools: list[str]) -> str:
     """Return the option with the tools filled in: {tools} becomes a comma-separated list, {tool} repeats the option."""
+    tools = [_as_value(tool, "tool") for tool in tools]
     if "{tool}" in template:
         return " ".join(template.replace("{tool}", shlex.quote(tool)) for tool in tools)
     return template.replace("{tools}", shlex.quote(",".join(tools)))

@@ -24,6 +24,7 @@ RUN = "run-"  # prefix of the file that a run keeps next to the record
 UNCHANGED = "unchanged.json"
 TIMES, RUNS = "ran.json", 50  # when the last runs were
 MOST = 300  # paths; a larger workspace is searched in full at each start
+COARSE = 0.01  # seconds; files' times are up to this much behind the clock
 YOUNG = 0.1  # seconds; a file changed more recently could change again unnoticed
 
 
@@ -152,11 +153,10 @@ def _rows(found: Any) -> list[list[Any]]:
     return [each for each in found if isinstance(each, list)] if isinstance(found, list) else []
 
 
-def save_note(run: str, top: str, workspace: str, facts: list[Any], part: str = "") -> None:
+def save_note(run: str, where: dict[str, Any], began: float, facts: list[Any], part: str = "") -> None:
     """Save the facts at the start of a run."""
-    process = table.identity_of(os.getpid())
-    note = {**place(top, workspace), "process": process, "began": clock.now(), "facts": facts}
-    write(os.path.join(record_folder(top), part), f"{RUN}{run}.json", note)
+    note = {**where, "process": table.identity_of(os.getpid()), "began": began, "facts": facts}
+    write(os.path.join(record_folder(where["top"]), part), f"{RUN}{run}.json", note)
 
 
 def times(folders: Collection[str]) -> Iterator[tuple[float, float]]:
@@ -187,30 +187,32 @@ def add_time(top: str, note: dict[str, Any], began: float, ended: float) -> None
 class Watch:
     """Saves the facts at the start of a run and compares them with those at its end."""
 
-    def __init__(self, settings: Settings, config: str | None, facts: list[Any] | None) -> None:
-        self._settings, self._config, self._facts = settings, config, facts
-        self._began = self._uptime = 0.0
+    def __init__(self, settings: Settings, config: str | None) -> None:
+        self._settings, self._config = settings, config
+        self.facts: list[Any] | None = None  # those of the last start, if nothing has changed since
+        # From here on changes count as made during the run: a process of a killed run may be alive until it starts.
+        self._began, self._uptime = clock.now() - COARSE, clock.uptime()
         self._top = ""  # the folder of the record that the run began with
         self._place: dict[str, Any] = {}
         self.files: list[Source] = []  # more files with commands that the loop runs
 
     def begin(self, run: str, workspace: str) -> None:
-        self._top, self._began, self._uptime = top_of(workspace), clock.now(), clock.uptime()
+        self._top = top_of(workspace)
         self._place = place(self._top, workspace)
-        if self._facts is not None and workspace == self._settings.workspace and not self.files:
-            save_note(run, self._top, workspace, self._facts)
+        if self.facts is not None and workspace == self._settings.workspace and not self.files:
+            save_note(run, self._place, self._began, self.facts)
             return
         from rooda.settings.trust_record import rows
 
         for seen in self._seen(workspace):
-            save_note(run, seen.top, workspace, rows(seen.facts), seen.part)
+            save_note(run, self._place, self._began, rows(seen.facts), seen.part)
 
     def end(self, run: str, workspace: str) -> None:
         if place(self._top, workspace)["places"][0] != self._place["places"][0]:
             return  # moved or deleted: the note stays, and the next start in the folder compares
         set_back = max(0.0, clock.uptime() - self._uptime - (clock.now() - self._began))
         add_time(self._top, self._place, self._began - set_back, clock.now() + set_back)
-        if self._facts is not None and self._ended_unchanged(run, workspace):
+        if self.facts is not None and self._ended_unchanged(run, workspace):
             return
         from rooda.settings.trust_doubts import Doubts
         from rooda.settings.trust_record import Record
@@ -226,7 +228,7 @@ class Watch:
             if (
                 self.files
                 or top_of(workspace) != self._top
-                or known["facts"] != self._facts
+                or known["facts"] != self.facts
                 or not _is_same(known, self._settings, self._config)
             ):
                 return False

@@ -677,6 +677,33 @@ def test_S_03_a_killed_run_keeps_its_note_for_its_own_folder(bare: Workspace) ->
     assert done.code == 3 and "touch hook-ran" in done.err
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        'model = "--attach=http://evil.example"',
+        'model = "fast"',
+        'denied_tools = ["--telemetry-target=http://evil.example"]',
+    ],
+)
+def test_S_03_a_name_that_an_agent_would_take_for_an_option(bare: Workspace, more: str) -> None:
+    """Names of models, and what only holds the agent back, are not asked for, so they must be no options."""
+    agent = f"[agents.x]\ncommand = '{FAKE_AI} --model {{model}}'\ndeny = '--no {{tool}}'\n"
+    bare.config(f'{TOML}{agent}[models]\nfast = "--x"\n'.replace("[loop]\n", "[loop]\nagent = 'x'\n", 1))
+    bare.config(bare.read("rooda.toml").replace(f"ai_cmd = {json.dumps(FAKE_AI)}", more))
+    done = bare.rooda("work")
+    assert done.code == 2 and "begins with '-'" in done.err and not bare.calls
+
+
+def test_S_03_what_changes_after_the_look_and_before_the_run(bare: Workspace) -> None:
+    """A process of a killed loop can still live then; here the agent's `--version`, asked for on a terminal, is it."""
+    bare.config(TOML.replace(f"ai_cmd = {json.dumps(FAKE_AI)}", "agent = 'x'") + "[agents.x]\ncommand = './x'\n")
+    bare.write("x", f'#!/bin/sh\n[ "$1" != --version ] || {HOOK_BY_AGENT}\nexec {FAKE_AI}\n')
+    os.chmod(bare.file("x"), 0o755)
+    assert bare.terminal("work").finish() == 0 and "touch hook-ran" in bare.read("rooda.toml")
+    done = bare.rooda("work")
+    assert done.code == 3 and "touch hook-ran" in done.err
+
+
 # Moved folders, and repositories that appear or disappear around a workspace
 
 KILL = "kill -9 $PPID $(ps -o ppid= -p $PPID)"

@@ -1,7 +1,7 @@
 """Settings that only goals have, and shared settings with a different default."""
 
 from rooda.settings.schema import LOOP
-from rooda.settings.types import AMOUNT, FLAG, RESTRAINS, SECONDS, Key, Option, whole, word
+from rooda.settings.types import AMOUNT, FLAG, RESTRAINS, RUNS, SECONDS, Key, Option, whole, word
 
 ITERATIONS, BUDGET = 10, 25
 OWN = {
@@ -30,12 +30,17 @@ OWN = {
         "what completes a goal: the agent's word after verification, or verification alone",
         default="agent",
     ),
-    "cost_per_call": Key(AMOUNT, "estimated dollars of a call whose cost is unknown; 0 = no estimate", default=0),
+    "cost_per_call": Key(
+        AMOUNT, "estimated dollars of a call whose cost is unknown; 0 = no estimate", default=0, trust=RUNS
+    ),
     "must_not_judge": Key(
         FLAG, "judge mustNot entries without a command in a call after each iteration", default=False
     ),
     "observation_evidence": Key(
-        word("person", "file"), "the evidence for an observation: the user's yes, or a fresh file", default="person"
+        word("person", "file"),
+        "the evidence for an observation: the user's yes, or a fresh file",
+        default="person",
+        trust=RUNS,
     ),
     "log_timestamp_format": LOOP["log_timestamp_format"]._replace(default="none"),
 }
