@@ -6,10 +6,12 @@ import signal
 from contextlib import suppress
 from typing import Any
 
-from . import kinds
-from .workspace import FAKE_AI, Workspace, until
+from .flow import Flow
+from .loops import SMALL, Loops, hold
+from .workspace import Workspace, until
 
-KINDS = tuple(kinds.KINDS)
+KINDS = tuple(SMALL)
+MORE = {"reflex": ("--sequential",), "goal": ("--plan", "plan.json", "--headless", "--yes")}
 HOLD = 'touch "$FAKE/began"; while [ ! -e "$FAKE/go" ]; do sleep 0.05; done'
 
 
@@ -58,9 +60,12 @@ def detached(ws: Workspace, n: str = "3", hold: int | str = "iteration-1", *word
     return ran.lines[0].rpartition(" ")[2]
 
 
-def prepare(ws: Workspace, kind: str, hold: str = HOLD) -> list[str]:
-    """A loop of this kind that ends well; a call in its middle runs `hold`. Gives the words that start it."""
-    return {"ooda": _ooda, "reflex": _reflex, "flow": _flow, "goal": _goal}[kind](ws, hold)
+def prepare(ws: Workspace, kind: str, shell: str = HOLD) -> list[str]:
+    """A loop of this kind that ends well; a call in its middle runs `shell`. Gives the words that start it."""
+    how: dict[str, Any] = {"steps": 2, "score": 2} if kind == "goal" else {}
+    words = Loops(ws).words(kind, *MORE.get(kind, ()), most=3 if kind == "ooda" else 2, **how)
+    hold(ws, kind, shell)
+    return words
 
 
 def begin(ws: Workspace, kind: str) -> None:
@@ -70,46 +75,10 @@ def begin(ws: Workspace, kind: str) -> None:
     began(ws)
 
 
-def _ooda(ws: Workspace, hold: str) -> list[str]:
-    ws.side("iteration-2", hold)
-    ws.side("iteration-3", hold)
-    return [*kinds.ooda(3)]
-
-
-def _reflex(ws: Workspace, hold: str) -> list[str]:
-    ws.config(f"[reflex]\nai_cmd = {json.dumps(FAKE_AI)}\nexec_checks = 'skip'\n")
-    ws.write("rules.json", kinds.rules())
-    ws.out("plan", json.dumps(kinds.STEPS))
-    ws.side("produce", hold)
-    ws.out("produce", "# Page\n")
-    ws.out("prepare", json.dumps({"checks": []}))
-    ws.out("evaluate", json.dumps({"rule_results": [{"id": kinds.RULE["id"], "verdict": "pass", "details": "seen"}]}))
-    return [*kinds.reflex(2), "--sequential"]
-
-
-def _flow(ws: Workspace, hold: str) -> list[str]:
-    from .flow import Flow
-
-    flow = Flow(ws).scenario("S1")
-    flow.say("actuator-main", f"!sh {hold}\n!edit src.txt one\n## What Was Done\n\none\n")
-    return [*kinds.flow()]
-
-
-def _goal(ws: Workspace, hold: str) -> list[str]:
-    ws.config(f"[goal]\nai_cmd = {json.dumps(FAKE_AI)}\n")
-    ws.write("plan.json", json.dumps(kinds.plan(2)))
-    ws.side("step-1", hold)
-    ws.side("step-2", "touch made")
-    ws.out("step-2", kinds.CLAIM)
-    return [*kinds.goal(), "--plan", "plan.json", "--headless", "--yes"]
-
-
 def calls(ws: Workspace, kind: str) -> list[str]:
     """What each agent call was, in order."""
     if kind != "flow":
         return [f"{call.kind} {call.env['ROODA_ITERATION']}" for call in ws.calls]
-    from .flow import Flow
-
     made = Flow.__new__(Flow)  # one that is there already
     made.ws = ws
     return [call["role"] for call in made.calls]

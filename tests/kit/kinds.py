@@ -1,6 +1,6 @@
 """The four kinds of loops, a row each: how a small one is started and resumed, and which files it writes.
 
-Data only, so that the benchmarks use it too. What the scripted agents answer belongs to who starts the loops.
+Data only, so that the benchmarks use it too. What the tests' scripted agent answers is in `loops.py`.
 """
 
 import json
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 Json = dict[str, Any]
 Words = tuple[str, ...]
 TASK = "A page"
+SPEC = "Make it"
 RULE: Json = {"id": "a.correctness.one", "severity": "fail", "description": "one"}
 STEPS: Json = {"plan": ["a", "b", "c"]}  # the answer of a reflex loop's PLAN
 CLAIM = "---LOOP_STATUS---\nEXIT_SIGNAL: true\n---END_STATUS---\n"
@@ -41,7 +42,7 @@ def flow(most: int = 0, name: str = "") -> Words:
     return "flow", "run", "do it"
 
 
-def goal(most: int = 0, name: str = "Make it") -> Words:
+def goal(most: int = 0, name: str = SPEC) -> Words:
     limit = ("--iterations", str(most), "--force-limits") if most else ()
     return "goal", "run", name, *limit
 
@@ -77,12 +78,13 @@ def rules() -> str:
     return json.dumps([RULE])
 
 
-def plan(score: int = 1) -> Json:
-    """One criterion, and one step that makes it true."""
+def plan(score: int = 1, steps: int = 1, quote: str = "") -> Json:
+    """One criterion, and steps of which the last one makes it true; an agent's plan quotes its specification."""
+    scored = {"score": score, "quote": quote} if quote else score
     return {
-        "scores": dict.fromkeys(("outcome", "scope", "constraints", "success", "done"), score),
+        "scores": dict.fromkeys(("outcome", "scope", "constraints", "success", "done"), scored),
         "reversibility": "2A",
         "workflow_gate": {"kind": "library_search", "evidence": "No library exists because this is a test."},
         "criteria": [{"name": "made", "command": "test -f made"}],
-        "steps": [{"name": "make", "criteria": ["made"]}],
+        "steps": [*({"name": f"look {number}"} for number in range(1, steps)), {"name": "make", "criteria": ["made"]}],
     }

@@ -320,6 +320,11 @@ class Workspace:
         logs = sorted(Path(self.path, ".rooda", "runs").glob("*/events.jsonl"), key=lambda log: log.stat().st_mtime_ns)
         return [json.loads(line) for line in logs[-1].read_bytes().splitlines()] if logs else []
 
+    def every_event(self) -> list[dict[str, Any]]:
+        """The events of all runs, in the order of the runs' names."""
+        logs = sorted(Path(self.path, ".rooda", "runs").glob("*/events.jsonl"))
+        return [json.loads(line) for log in logs for line in log.read_bytes().splitlines()]
+
     def leftovers(self) -> list[int]:
         """Live processes that carry this workspace's mark in their environment."""
         return marked(self.mark)

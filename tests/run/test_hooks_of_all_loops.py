@@ -88,8 +88,7 @@ def test_a_question_on_the_terminal(bare: Workspace) -> None:
     check = {"rule_id": "a.correctness.one", "type": "executable", "expected": "it is there"}
     check["command"] = "grep one .ai-factory/evolution/page/artifact.md"
     bare.out("prepare", json.dumps({"checks": [check]}))
-    terminal = bare.terminal(*loops.reflex_words("--exec-checks", "ask"), columns=160)
-    terminal.type("y\ny\n")
+    terminal = bare.terminal(*loops.words("reflex", "--exec-checks", "ask"), columns=160)
     until(lambda: "Run them? [y/N]" in terminal.out, what="the question of the checks")
     until(lambda: told(bare) == [("question.asked", "needs_person")], what="the hook")
 

@@ -14,6 +14,7 @@ import pytest
 
 from tests.kit.clocks import HOUR, YEAR, Clock, jumped, sleep_through
 from tests.kit.four import KINDS, Four
+from tests.kit.goal import claim
 from tests.kit.limits import limited, paid, resting, speaks
 from tests.kit.needed import LINUX, needs
 from tests.kit.swarm import loop_of
@@ -63,9 +64,9 @@ def test_the_clock_jumps_at_every_call(four: Four, clock: Clock) -> None:
     assert ran.code == 0, ran.both
     assert four.done()
     assert {event["ended"] for event in four.said("agent.ended")} == {"exit"}
-    stamps = [event["ts"] for event in four.events()]
+    stamps = [event["ts"] for event in four.ws.every_event()]
     assert stamps != sorted(stamps)  # the clock did jump
-    assert all(0 <= seconds < 600 for seconds in durations(four.events()))
+    assert all(0 <= seconds < 600 for seconds in durations(four.ws.every_event()))
     usage = json.loads(four.ws.rooda("usage", "--json").out)
     assert 0 <= usage["total"]["seconds"] < 600, usage
 
@@ -93,7 +94,7 @@ def test_daylight_saving_time_begins_and_ends(four: Four, clock: Clock) -> None:
     ran = four.run("--max-duration", "600")
     assert ran.code == 0, ran.both
     assert four.done()
-    assert all(0 <= seconds < 600 for seconds in durations(four.events()))
+    assert all(0 <= seconds < 600 for seconds in durations(four.ws.every_event()))
 
 
 def test_limits_of_time_hold(four: Four, clock: Clock) -> None:
@@ -286,7 +287,7 @@ def test_fresh_evidence_is_that_of_the_last_call(tmp_path: Path, fresh: bool) ->
     picture = goal.ws.write("picture.png", "old")
     os.utime(picture, (time.time() - 2 * HOUR,) * 2)
     goal.ws.side("step-3", "touch picture.png\n" if fresh else "")
-    goal.ws.claims(True, EVIDENCE="picture.png")
+    goal.ws.out("step", claim(True, EVIDENCE="picture.png"))
     goal.config(observation_evidence="file")
     goal.ws.config(goal.ws.read("rooda.toml").replace("observation_evidence", "[goal]\nobservation_evidence"))
     ran = goal.run()

@@ -72,7 +72,10 @@ def cut_off(four: Four, stranger: "subprocess.Popen[str]") -> None:
     four.start("--detach")
     four.await_calls(four.kind.first)
     run = four.runs()[0]
-    until(lambda: any(event["event"] == "agent.started" for event in four.events()), what="the call in the journal")
+    until(
+        lambda: any(event["event"] == "agent.started" for event in four.ws.every_event()),
+        what="the call in the journal",
+    )
     power_cut(four)
     assert rebooted(four, stranger) >= 1, run
 
