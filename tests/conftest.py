@@ -1,5 +1,6 @@
 """Fixtures for every test folder: `ws`, a workspace with the procedure `build`, and `bare`, one without settings."""
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,6 +32,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from xdist.scheduler import WorkStealingScheduling
 
     return WorkStealingScheduling(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """Three workers for two cores: a third of a test's time is waiting for others."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None  # xdist obeys it
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(2, cores * 3 // 2)
 
 
 @pytest.fixture

@@ -42,9 +42,9 @@ def leaks(ws: Workspace) -> list[str]:
     return [str(path) for path in found if KEY.lower().encode() in path.read_bytes().lower()]
 
 
-def shown(ws: Workspace) -> str:
-    words = ("status", "status --json", "logs", "logs -v", "events", "flow status", "flow log", "goal status")
-    words += ("flow status --json", "goal status --json", "why")
+def shown(ws: Workspace, kind: str) -> str:
+    words = ["status", "status --json", "logs -v", "events", "why", f"{kind} status", f"{kind} status --json"]
+    words += ["logs", "flow log"] if kind == "flow" else []
     return "".join(ws.rooda(*each.split()).both for each in words)
 
 
@@ -60,7 +60,7 @@ def test_only_the_agent_sees_the_secret(kept: Workspace, kind: str, number: sign
     """Files, commits, branches and output never contain the secret, before and after a resume; prompts do."""
     begun(kept, kind)
     assert KEY in prompts(kept, kind)
-    assert leaks(kept) == [] and KEY.lower() not in shown(kept).lower()
+    assert leaks(kept) == [] and KEY.lower() not in shown(kept, kind).lower()
     ended(kept, number)
     assert leaks(kept) == []
     let_go(kept)
@@ -68,7 +68,7 @@ def test_only_the_agent_sees_the_secret(kept: Workspace, kind: str, number: sign
     ran = kept.rooda("resume")
     assert ran.code == 0 and KEY not in ran.both, ran.both
     assert len(list(Path(kept.path, ".rooda/runs").iterdir())) == before + 1 and TASK in prompts(kept, kind)
-    assert leaks(kept) == [] and KEY.lower() not in shown(kept).lower()
+    assert leaks(kept) == [] and KEY.lower() not in shown(kept, kind).lower()
     if kind == "flow":
         log = kept.git("log", "--all", "-p", "--format=%D %B")
         assert KEY.lower() not in log.lower() and "use ***" in log and "ai-loop/use-for-it" in log
@@ -118,4 +118,4 @@ def test_a_goal_without_a_plan(kept: Workspace) -> None:
     words += ("--keep-state", "--evidence", "No library exists because this is a test.")
     ran = kept.rooda("goal", "run", f"Make a function in src/a.py that uses {KEY}. Done when tests pass.", *words)
     assert ran.code == 4, ran.both
-    assert kept.exists(".loop/run.json") and leaks(kept) == [] and KEY not in shown(kept)
+    assert kept.exists(".loop/run.json") and leaks(kept) == [] and KEY not in shown(kept, "goal")

@@ -32,18 +32,19 @@ def refs(flow: Flow) -> dict[str, str]:
     return {name: value for name, value in found.items() if name != "refs/heads/ai-loop/do-it"}
 
 
-@pytest.mark.parametrize("role", ["actuator-main", "sensor-unit"])
 @pytest.mark.parametrize("name", MOVES)
-def test_F_033_F_141_no_agent_moves_a_branch_or_a_tag(flow: Flow, name: str, role: str) -> None:
-    """Branches and tags are restored after the call, and the change is reported."""
+def test_F_033_F_141_no_agent_moves_a_branch_or_a_tag(flow: Flow, name: str) -> None:
+    """Branches and tags are restored after the call of a sensor and of an actuator, and each change is reported."""
     shell, said = MOVES[name]
     flow.scenario("S1")
     flow.ws.git("tag", "-a", "-m", "x", "v1")
     flow.ws.git("branch", "old")
-    flow.also(f"{role}.1", f"!sh {shell}")
+    for role in ("sensor-unit", "actuator-main"):
+        flow.also(f"{role}.1", f"!sh {shell}")
     before = refs(flow)
     ran = flow.run()
     assert ran.code == 0, ran.both
+    assert ran.err.count(said) == 2 or "in the way" in name, ran.err
     assert said in ran.err
     after = refs(flow)
     assert after == before or "in the way" in name
@@ -85,18 +86,23 @@ OTHER_KINDS = {  # what stands there, and what an agent puts in its place
 }
 
 
-@pytest.mark.parametrize("role", ["actuator-main", "sensor-unit"])
 @pytest.mark.parametrize("name", OTHER_KINDS)
-def test_F_141_FQ_29_a_path_that_changed_its_type_is_restored(flow: Flow, name: str, role: str) -> None:
-    """The run continues after an agent replaces a file by a folder, a link or nothing, or a folder by a file."""
+def test_F_141_FQ_29_a_path_that_changed_its_type_is_restored(flow: Flow, name: str) -> None:
+    """The run continues after agents replace a file by a folder, a link or nothing, or a folder by a file.
+
+    A sensor does it first; what it left is restored before the actuator does the same.
+    """
     flow.scenario("S1")
     hook = Path(flow.ws.write(".git/hooks/post-commit", "#!/bin/sh\ntrue\n", 0o755))
     flow.ws.write(".git/info/exclude", "none\n")
     place, made = OTHER_KINDS[name]
-    flow.also(f"{role}.1", f"!sh {place}; rm -rf $T; {made}")
+    whole = 'test "$(git rev-parse --abbrev-ref HEAD)" = ai-loop/do-it && touch "$FAKE/whole"'
+    for role, before in (("sensor-unit", "true"), ("actuator-main", whole)):
+        flow.also(f"{role}.1", f"!sh {before}; {place}; rm -rf $T; {made}")
     kept = {path: flow.ws.read(path) for path in (".git/config", ".git/info/exclude")}
     ran = flow.run()
     assert (ran.code, flow.labels(), flow.clean()) == (0, ["0", "1", "2"], True), ran.both
+    assert Path(flow.ws.fake, "whole").exists(), "the actuator did not find what it was to damage"
     assert hook.read_text() == "#!/bin/sh\ntrue\n" and hook.stat().st_mode & 0o777 == 0o755
     assert {path: flow.ws.read(path) for path in kept} == kept
     tree = flow.ws.git("ls-tree", "-r", "--name-only", "HEAD", flow.rd()).split()

@@ -119,14 +119,7 @@ def killed_at_random(flow: Flow, seed: int, whole: Any) -> None:
     ended_as(flow, whole[0])
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(each, marks=pytest.mark.long) for each in range(1, 120))])
 def test_F_177_killed_at_random_moments(flow: Flow, whole: Any, seed: int) -> None:
     """Kill several times in one run."""
-    killed_at_random(flow, seed, whole)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(100, 220))
-def test_F_177_killed_at_many_random_moments(flow: Flow, whole: Any, seed: int) -> None:
-    """Kill at random times, with many other seeds."""
     killed_at_random(flow, seed, whole)

@@ -170,12 +170,22 @@ def test_C_014_of_more_misreadings_the_first_five_count(g: Goals) -> None:
         ("rename x", "2A"),
     ],
 )
-def test_C_015_the_words_are_a_floor(g: Goals, words: str, wanted: str) -> None:
+def test_C_015_the_words_are_a_floor(words: str, wanted: str) -> None:
     """The stricter of the plan's class and the words' class counts."""
+    spec = f"{SPEC} It is {words}."
+    assert scoring.reversibility(spec, "2A") == wanted
+    assert (scoring.reversibility(spec, "2B"), scoring.reversibility(spec, "1")) == (max(wanted, "2B", key=strict), "1")
+
+
+def strict(reversibility: str) -> int:
+    return ("2A", "2B", "1").index(reversibility)
+
+
+def test_C_015_the_words_decide_a_start(g: Goals) -> None:
+    """A plan that calls itself easy to undo is attacked first because of the specification's words."""
     g.out("precheck", "- one\n- it must not be two\n- never three\n")
-    g.run("-n", "1", "--workflow", "A", spec=f"{SPEC} It is {words}.")
-    assert g.private["reversibility"] == wanted
-    assert ("precheck" in g.kinds) == (wanted == "1")
+    g.run("-n", "1", "--workflow", "A", spec=f"{SPEC} It is drop\nthe  table.")
+    assert g.private["reversibility"] == "1" and g.kinds[:2] == ["plan", "precheck"]
 
 
 def test_C_016_the_shape_follows_the_ten_points_only(g: Goals) -> None:
@@ -381,9 +391,15 @@ def test_C_033_C_048_intent_is_required(g: Goals) -> None:
         ("", "A"),
     ],
 )
-def test_C_035_C_036_C_037_C_038_C_039_the_workflow_is_in_the_words(g: Goals, words: str, letter: str) -> None:
-    """The earliest indicator wins, whatever the agent thinks; the letter is announced."""
-    g.planned(workflow="C" if letter == "A" else "A")
+def test_C_035_C_036_C_037_C_038_C_039_the_workflow_is_in_the_words(words: str, letter: str) -> None:
+    """The earliest indicator wins."""
+    assert scoring.workflow(f"{words} {SPEC}") == letter
+
+
+@pytest.mark.parametrize("words, letter, thought", [("Implementing it", "A", "C"), ("Fixes it", "B", "A")])
+def test_C_035_C_039_the_workflow_is_announced(g: Goals, words: str, letter: str, thought: str) -> None:
+    """The words decide, whatever the agent thinks."""
+    g.planned(workflow=thought)
     ran = g.run("-n", "1", "--score", "2,2,2,2,1", spec=f"{words} {SPEC}")
     assert f"| Workflow: {letter} |" in ran.out
 
