@@ -29,7 +29,8 @@ PURE_NAMES = {"state", "model", "world", "rules", "loop", "contract", "scoring",
 PURE = {"errors", "base/json", "base/text", "base/secrets", "base/secret_forms", "base/secret_names",
         "base/yaml", "agents/records", "agents/outcome", "agents/last_words", "agents/error_text", "agents/backoff",
         "agents/prices", "git/retention",
-        "run/budgets", "run/records", "run/setup", "run/spending", "run/ended", "run/placeholders",
+        "run/budgets", "run/gate_words", "run/gates_md", "run/records", "run/setup", "run/spending", "run/ended",
+        "run/placeholders",
         "run/event_records", "run/vocabulary", "loops/kernel"}  # fmt: skip
 
 # Who may use what reaches the world. A name ending in / is a room.

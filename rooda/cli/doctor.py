@@ -80,6 +80,8 @@ def quality_gates(subject: Subject) -> Iterator[Finding]:
                 seen.add(described)
                 what = f"gate {' '.join(gate.split())[:30]}"
                 yield Finding(what, BAD, refusal.what, refusal.hint) if refusal else Finding(what, GOOD, described)
+        for line in registry.gates_left(subject.settings, name) if subject.settings and name == "build" else ():
+            yield Finding("gates", INFO, line)
 
 
 def _written(found: layers.Settings) -> list[str]:

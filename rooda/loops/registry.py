@@ -108,6 +108,12 @@ def gates(settings: "Settings", name: str) -> "list[tuple[str, str, ConfigProble
     return found
 
 
+def gates_left(settings: "Settings", name: str) -> list[str]:
+    """Return a line for each line of AGENTS.md that looks like a gate and is not taken as one."""
+    found: list[str] = _module(OODA, "kind").gates_left(settings, name)
+    return found
+
+
 def view(kind: object) -> "View":
     """Return the view of a loop kind: its screen lines and reasons. An unknown kind gets the view of procedures."""
     return cast("View", _module(kind if isinstance(kind, str) and kind in KINDS else OODA, "view"))

@@ -3,6 +3,8 @@
 import os
 import re
 
+from rooda.run.gate_words import Programs
+
 _META = frozenset("|&;<>()$\\{}*?[#~!`\n")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _WORDS = """
@@ -42,6 +44,18 @@ def missing(command: str, workspace: str) -> str:
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     paths = (os.path.join(workspace, folder, name) for folder in folders)
     return "" if any(os.path.isfile(path) and os.access(path, os.X_OK) for path in paths) else name
+
+
+def programs(workspace: str) -> Programs:
+    """Return what is known about the programs and files of a workspace."""
+
+    def is_program(name: str) -> bool:
+        path = os.path.join(workspace, name)
+        if os.sep in name:
+            return os.path.isfile(path) and os.access(path, os.X_OK)
+        return name in _OF_THE_SHELL or not missing(name, workspace)
+
+    return Programs(is_program, lambda path: os.path.isfile(os.path.join(workspace, path)))
 
 
 def is_relative(name: str) -> bool:

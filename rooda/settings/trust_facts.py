@@ -170,18 +170,15 @@ def agents_md_reader(file: str, commands: bool) -> Callable[[bytes], list[Fact]]
 
     def facts(data: bytes) -> list[Fact]:
         text = files.to_text(data)
-        found = gates_md.gates(text) or (gates_md.commands(text) if commands else ())
-        rows = text.splitlines()
+        found = gates_md.gates(text, file) or (gates_md.commands(text, file) if commands else ())
         return [
-            Fact(file, "quality gates", gate.command, GATE, _line_with(rows, gate.command), restrains=True)
+            Fact(file, "quality gates", gate.command, GATE, int(gate.origin.rpartition(":")[2]), restrains=True)
             for gate in found
         ]
 
     return facts
 
 
-def _line_with(rows: list[str], command: str) -> int:
-    return next((number for number, row in enumerate(rows, 1) if f"`{command}`" in row.replace("` ", "`")), 0)
 
 
 def _lowered(row: Mapping[str, Any], known: Mapping[str, Any]) -> bool:

@@ -124,6 +124,7 @@ def dry_run(found: "layers.Settings", procedure: Procedure, where: Where, asked:
         f"Would execute with: {command.describe(setup.agent) if setup.agent else 'no agent'}",
         f"Token count: {about}{count:,} / {budget} budget{_without_commands(procedure)}",
         *(f"Quality gate {gates.described(gate)}" for gate in procedure.gates or ()),
+        *gates.left_out(procedure),
         *(f"A start would be refused: {each}" for each in refusals),
     ]
     head = "".join(f"[DRY RUN] {line}\n" for line in lines)

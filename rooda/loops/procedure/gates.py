@@ -14,14 +14,14 @@ def with_gates(found: Settings, procedure: Procedure) -> Procedure:
     """Return the procedure with the gates of AGENTS.md, unless settings define its gates."""
     if procedure.gates is not None:
         return procedure
-    gates = () if found.untrusted else _of_project(found.workspace, procedure.gates_from_commands)
-    return procedure._replace(gates=gates)
+    read = gates_md.Found() if found.untrusted else _of_project(found.workspace, procedure.gates_from_commands)
+    return procedure._replace(gates=read.gates, gates_left=read.left)
 
 
-def _of_project(workspace: str, commands: bool) -> tuple[Gate, ...]:
+def _of_project(workspace: str, commands: bool) -> gates_md.Found:
     path = os.path.join(workspace, "AGENTS.md")
     if not os.path.lexists(path):
-        return ()
+        return gates_md.Found()
     try:
         text = workspace_files.text(workspace, path)
     except OSError as problem:
@@ -29,7 +29,9 @@ def _of_project(workspace: str, commands: bool) -> tuple[Gate, ...]:
             f"{path} can't be read, so its quality gates are unknown: {problem.strerror}",
             "Repair it, or run without its gates: --no-gates",
         ) from None
-    return gates_md.gates(text, path) or (gates_md.commands(text, path) if commands else ())
+    programs = gate_programs.programs(workspace)
+    found = gates_md.read(text, path, programs)
+    return gates_md.read_commands(text, path, programs) if commands and not found.gates else found
 
 
 def problem(gate: Gate, workspace: str, baseline: bool = False) -> ConfigProblem | None:
@@ -55,7 +57,14 @@ def without_secrets(procedure: Procedure, workspace: str) -> Procedure:
     """Return the procedure with stars in place of secrets in its gates, for display."""
     hidden = secrets.forms(os.environ, (workspace,))
     gates = tuple(gate._replace(command=secrets.hide(gate.command, hidden)) for gate in procedure.gates or ())
-    return procedure._replace(gates=gates)
+    left = tuple(each._replace(text=secrets.hide(each.text, hidden)) for each in procedure.gates_left)
+    return procedure._replace(gates=gates, gates_left=left)
+
+
+def left_out(procedure: Procedure) -> list[str]:
+    """Return a line for each line of AGENTS.md that looks like a gate and is not taken as one."""
+    left = procedure.gates_left
+    return [f"{each.origin}: not taken as a quality gate, because {each.why}: {each.text}" for each in left]
 
 
 def described(gate: Gate) -> str:

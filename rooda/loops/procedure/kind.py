@@ -158,6 +158,13 @@ def gates_in_force(settings: "Settings", name: str) -> "list[tuple[str, str, Con
     return [(gate.name, gates.described(gate), each) for gate, each in zip(shown, problems, strict=True)]
 
 
+def gates_left(settings: "Settings", name: str) -> list[str]:
+    """Return a line for each line of AGENTS.md that looks like a gate and is not taken as one."""
+    from rooda.loops.procedure import gates
+
+    return gates.left_out(gates.without_secrets(_with_gates(settings, name), settings.workspace))
+
+
 def _with_gates(settings: "Settings", name: str) -> "Procedure":
     from rooda.loops.procedure import gates
     from rooda.loops.procedure import settings as procedure_settings

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from rooda.run.gates_md import Left
 from rooda.run.records import Gate
 from rooda.run.setup import Setup
 
@@ -57,6 +58,7 @@ class Procedure(NamedTuple):
     on_red: str = "keep"  # keep | undo
     on_interrupted: str = "ask"
     gates: tuple[Gate, ...] | None = None  # None: not set, read AGENTS.md
+    gates_left: tuple[Left, ...] = ()  # lines of AGENTS.md that look like gates and are not taken
     gates_from_commands: bool = False  # use commands in AGENTS.md as gates if it defines none
     promise_signals: bool = False
     preamble: bool = False

@@ -1,0 +1,143 @@
+"""Decides from its words whether a command can be a quality gate: one that checks, changes nothing, and ends. Pure."""
+
+import re
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+
+class Programs(NamedTuple):
+    """What is known about the names in a command."""
+
+    is_program: Callable[[str], bool]  # on PATH, or an executable file of the workspace
+    exists: Callable[[str], bool]  # as a file of the workspace
+
+
+ALL = Programs(lambda name: True, lambda path: False)  # takes every name for a program
+
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_WRITING = _words(
+    "fix format fmt push publish deploy release upload migrate install rm commit write apply destroy drop purge"
+    " upgrade uninstall rollback seed reformat autofix"
+)
+_ENDLESS = _words("dev serve server start watch preview up")
+_WRITING_OPTIONS = _words("--fix --write --apply --in-place --fix-only --autofix --unsafe-fixes -w -i")
+_ONLY_CHECKS = _words(
+    "--check --check-only --check-formatted --verify-no-changes --dry-run --diff --lint --list-different -check -l -d"
+)
+_READING_GIT = _words("diff status log show grep ls-files rev-parse describe fsck check-ignore diff-index")
+_FORMATTERS = _words("black isort autopep8 yapf gofmt rustfmt swiftformat prettier clang-format")
+_PRINTING = _words("gofmt rustfmt prettier clang-format yapf autopep8")  # they write only if told
+_MANAGERS = _words("npm pnpm yarn bun")
+_SYSTEM = _words(
+    "rm mv cp tee sudo kill pkill killall dd truncate shutdown reboot chmod chown mkfs curl wget ssh scp rsync"
+    " kubectl helm aws gcloud az heroku flyctl vercel netlify gh glab twine"
+)
+_PREFIXES = _words("env time nice exec command nohup npx uvx bunx ! if then do while until else")
+_RUNNERS = frozenset(  # their second word is followed by the command that they run
+    f"{name} {word}" for word, names in {
+        "run": ("uv", "poetry", "pdm", "pixi", "hatch", "pipenv", "rye", "conda"), "dlx": ("pnpm", "yarn"),
+        "exec": ("bundle", "npm", "pnpm", "yarn", "mix"), "-m": ("python", "python3"), "x": ("bun", "npm"),
+    }.items() for name in names
+)  # fmt: skip
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_REDIRECTED = re.compile(r"(?<![<&\d>-])(?:\d|&)?>>?\|?\s*([^\s&|;<>()]+)")
+_SEPARATORS = frozenset(("&&", "||", ";", "|", "&", "(", ")", ";;", "|&"))
+_IN_PLACE = re.compile(r"-[a-z]*i|--in-place")
+_SHELLS = _words("sh bash zsh dash ksh")
+_SECOND_WORD = re.compile(r"[a-z][\w:-]*", re.I)
+
+
+def refusal(command: str, has_name: bool, programs: Programs = ALL) -> str:
+    """Return why the command is not taken as a gate; "" if it is. `has_name`: the document gives it a name."""
+    words = _split(command)
+    if words is None:
+        return "it is not a complete command"
+    if reason := _of_path(words, has_name, programs):
+        return reason
+    if target := next(filter(programs.exists, _REDIRECTED.findall(command)), ""):
+        return f"it writes {target}"
+    return next(filter(None, (_of_simple(part) for part in _parts(words))), "")
+
+
+def _split(command: str) -> list[str] | None:
+    lexer = shlex.shlex(command.replace("\n", " ; "), posix=True, punctuation_chars="();|&")
+    lexer.whitespace_split, lexer.commenters = True, ""
+    try:
+        return list(lexer)
+    except ValueError:
+        return None
+
+
+def _of_path(words: Sequence[str], has_name: bool, programs: Programs) -> str:
+    """Return why a command of a single word is no gate: a file that can't be executed, or an unknown word."""
+    if len(words) != 1 or programs.is_program(words[0]):
+        return ""
+    if "/" in words[0] or programs.exists(words[0]) or re.search(r"\w\.[a-z]{1,5}$", words[0]):
+        return "it is a path, and no program"
+    return "" if has_name else "it is a word, and no program of this name was found"
+
+
+def _parts(words: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the simple commands, without assignments and words such as `env` or `npx` before them."""
+    part: list[str] = []
+    for word in [*words, ";"]:
+        if word in _SEPARATORS:
+            if part:
+                yield part
+            part = []
+        elif part or not (_ASSIGNMENT.match(word) or word in _PREFIXES):
+            part.append(word)
+            part = [] if " ".join(part) in _RUNNERS else part
+
+
+def _of_simple(words: Sequence[str]) -> str:
+    """Return why a simple command can't be part of a gate; "" if it can."""
+    program, rest = words[0].rpartition("/")[2], words[1:]
+    if program in _SHELLS and "-c" in rest[:2]:
+        return refusal(rest[-1], True)
+    options = {word.partition("=")[0] for word in rest if word.startswith("-")}
+    plain = [word for word in (program, *rest) if _is_own_word(word)]
+    if program in _SYSTEM or (program == "git" and not _reads_git(rest)):
+        return f"`{_shown(words)}` changes files or what others see"
+    if program in ("sed", "perl"):
+        return "it changes files in place" if any(_IN_PLACE.match(word) for word in rest) else ""
+    if program in _FORMATTERS - _PRINTING and not options & _ONLY_CHECKS:
+        return f"`{program}` changes files unless it has --check"
+    if options & (_WRITING_OPTIONS if program in _FORMATTERS else _WRITING_OPTIONS - {"-w", "-i"}):
+        return f"{min(options & _WRITING_OPTIONS)} changes files"
+    if program in _MANAGERS and rest[:1] in (["ci"], ["i"], ["add"], ["update"], ["link"]):
+        return f"`{program} {rest[0]}` installs packages"
+    if writing := _writing(plain, options):
+        return f"`{writing}` changes more than it checks"
+    endless = next((word for word in plain[1:3] if _ENDLESS & {*word.split(":")}), "")
+    return f"`{endless}` does not end" if endless or "--watch" in options else ""
+
+
+def _is_own_word(word: str) -> bool:
+    """True if a word belongs to the command itself: neither an option nor a path nor a text."""
+    return bool(_SECOND_WORD.fullmatch(word))
+
+
+def _writing(words: Sequence[str], options: set[str]) -> str:
+    """Return the first word that says that the command writes; a formatter that is only asked to check does not."""
+    checks = bool(options & _ONLY_CHECKS) or any("check" in word.split(":") for word in words)
+    for word in words:
+        for part in word.lower().split(":"):
+            if part in _WRITING and not (checks and part in ("format", "fmt")):
+                return word
+    return ""
+
+
+def _reads_git(rest: Sequence[str]) -> bool:
+    word = next((word for word in rest if not word.startswith("-")), "")
+    return word in _READING_GIT
+
+
+def _shown(words: Sequence[str]) -> str:
+    return " ".join(words[:2])
