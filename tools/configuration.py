@@ -100,9 +100,10 @@ GATES_MORE = """
 quality_gates = ["ruff check .", { name = "tests", command = "pytest -q", timeout = 600 }]
 ```
 
-If no file sets the key, the gates are those of the workspace's AGENTS.md: [how they are read](procedures.md#quality-gates). `quality_gates = []` and `--no-gates` mean no gates. Of the built-in procedures only `build` has gates, since
-they judge code; `--gates` turns the project's on for one run of another, and `quality_gates` in your own
-`[procedures.NAME]` for all its runs.
+If no file sets the key, the gates are those of the workspace's AGENTS.md: [how they are
+read](procedures.md#quality-gates). `quality_gates = []` and `--no-gates` mean no gates. Of the built-in procedures
+only `build` has gates, since they judge code; `--gates` turns the project's on for one run of another, and
+`quality_gates` in your own `[procedures.NAME]` for all its runs.
 
 """
 
