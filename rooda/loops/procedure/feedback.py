@@ -7,6 +7,7 @@ from typing import NamedTuple
 from rooda.agents.outcome import in_words
 from rooda.base.json import Json
 from rooda.base.text import format_number, plain
+from rooda.loops.procedure.model import Procedure
 from rooda.run.records import CommandResult, Gate
 from rooda.run.spending import BudgetUse, dollars
 
@@ -29,7 +30,10 @@ _REASONS = {
 class Past:
     """What the events of a run say about its iterations so far."""
 
-    EVENTS = ("iteration.started", "agent.started", "agent.ended", "gate.ended", "iteration.ended", "snapshot.taken")
+    EVENTS = (
+        *("iteration.started", "agent.started", "agent.ended", "gate.ended", "iteration.ended", "snapshot.taken"),
+        *("baseline.started", "baseline.ended"),
+    )
 
     def __init__(self, events: Iterable[Json] = (), limit: int = 0) -> None:
         self.number, self.limit = 1, limit  # the current iteration, from 1, and their maximum
@@ -58,6 +62,8 @@ class Past:
             self._checked.append(name)
         elif event == "iteration.ended":
             self._close(record)
+        elif event in ("baseline.started", "baseline.ended"):
+            self._checked.clear()
         elif event == "snapshot.taken":
             if record["moment"] == "before":  # may come before or after the `iteration.started` that it belongs to
                 self._close_if_killed()
@@ -193,7 +199,18 @@ def reasons(ended: Json) -> list[str]:
         return [failed]
     gave_up = ["the agent gave up with FAILURE"] if ended["promise"] == "FAILURE" else []
     gates = [f"quality gates failed: {ended['gates_failed']}"] if ended["gates_failed"] else []
-    return [*gave_up, *gates]
+    refused = ended.get("commit_refused")
+    return [*gave_up, *gates, *([f"git refused to commit its changes: {_one_line(refused)}"] if refused else [])]
+
+
+def remarks(procedure: Procedure, last: Json) -> list[str]:
+    """Return what the settings `commit` and `on_red` mean for the agent."""
+    found = ["rooda commits your changes once all gates pass: do not commit."] if procedure.commit == "green" else []
+    if last.get("undone"):
+        what = f"The files that iteration {last['iteration'] + 1} changed are again as they were before it"
+        found.append(f"{what}, because of the failed gates. Its commits, if any, are still there.")
+        found.append(f"What it had changed is kept in git as {last['undone']}.")
+    return found
 
 
 def _cut(last: Json) -> str:
@@ -206,6 +223,8 @@ def _cut(last: Json) -> str:
 def _refusal(last: Json) -> str:
     if last["outcome"] == "interrupted":
         return "the iteration was cut off"
+    if last.get("commit_refused"):
+        return "git refused to commit its changes"
     return "a quality gate failed" if last["gates_failed"] else "the agent failed"
 
 

@@ -29,7 +29,8 @@ class Status:
     def text(self, procedure: Procedure) -> str:
         """Return the section for the current iteration; "" if there is nothing to report."""
         past, gates = self._past, procedure.gates or ()
-        if not (gates or past.has_failed or self.notes):
+        remarks = feedback.remarks(procedure, past.last)
+        if not (gates or past.has_failed or self.notes or remarks):
             return ""
         workspace, failed = self._session.context.workspace, past.failed(gates)
         return feedback.section(
@@ -38,6 +39,7 @@ class Status:
             Facts(
                 left=left_of(procedure)._replace(used=self._session.used()),
                 notes=self.notes,
+                remarks=remarks,
                 outputs=outputs_of(failed, workspace, self._session.clean) if failed else (),
                 changed=changed_files(workspace, past.began, past.newest) if past.was_cut_off else None,
             ),
@@ -46,9 +48,11 @@ class Status:
 
 def first(procedure: Procedure) -> str:
     """Return the section of a new run's first prompt."""
-    if not (procedure.feedback and procedure.gates):
+    remarks, gates = feedback.remarks(procedure, {}), procedure.gates or ()
+    if not procedure.feedback or not (gates or remarks):
         return ""
-    return feedback.section(Past(limit=procedure.max_iterations), procedure.gates, Facts(left_of(procedure)))
+    facts = Facts(left_of(procedure), remarks=remarks)
+    return feedback.section(Past(limit=procedure.max_iterations), gates, facts)
 
 
 def left_of(procedure: Procedure) -> Left:

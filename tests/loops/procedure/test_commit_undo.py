@@ -238,3 +238,21 @@ def test_E_15_a_kill_before_the_undo_keeps_the_work(ws: Workspace) -> None:
     assert run.code == 0 and ws.read("a") == "2\n", run.both
     fsck = subprocess.run(["git", "fsck", "--no-dangling"], cwd=ws.path, env=ws.env, capture_output=True, text=True)
     assert fsck.returncode == 0, fsck.stderr
+
+
+def test_E_15_status_says_what_rooda_does_with_the_changes(ws: Workspace) -> None:
+    """That rooda commits, that an iteration was undone, and what git refused; the baseline is in it, too (E-10)."""
+    repository(ws, UNDO | GREEN, {"tests": "test ! -e bad", "lint": "echo ugly; test -e fine"})
+    ws.write(".git/hooks/pre-commit", "#!/bin/sh\ntest -e tidy || { echo make it tidy; exit 1; }\n", 0o755)
+    ws.side(1, "touch bad")
+    ws.side(2, "touch fine")
+    ws.side(3, "touch tidy")
+    run = ws.rooda("build", "-n", "4")
+    assert run.code == 0, run.both
+    first, second, third, fourth = (str(call.prompt, "utf-8") for call in ws.calls)
+    assert "rooda commits your changes once all gates pass: do not commit." in first
+    assert "(passed before iteration 1)" in first and "(failed before iteration 1: exit 1)" in first
+    assert "End of the output of lint" in first and "ugly" in first
+    assert "The files that iteration 1 changed are again as they were before it" in second
+    assert "Iteration 2 failed: git refused to commit its changes: make it tidy." in third
+    assert "Iteration 3 succeeded." in fourth and "again as they were" not in fourth
