@@ -22,6 +22,7 @@ from rooda.processes import table
 from rooda.run import tokens
 from rooda.run.setup import Setup
 from rooda.settings import agents, layers, trust
+from rooda.settings.lookup import lookup
 from rooda.settings.where import Where, where
 from rooda.views.live import is_terminal
 
@@ -82,6 +83,21 @@ def quality_gates(subject: Subject) -> Iterator[Finding]:
                 yield Finding(what, BAD, refusal.what, refusal.hint) if refusal else Finding(what, GOOD, described)
         for line in registry.gates_left(subject.settings, name) if subject.settings and name == "build" else ():
             yield Finding("gates", INFO, line)
+
+
+def undone_iterations(subject: Subject) -> Iterator[Finding]:
+    """Check `on_red = "undo"`, which needs snapshots and restores files alone, of `build` and the user's procedures."""
+    found = subject.settings
+    for name in sorted({"build", *_written(found)}) if found else ():
+        look = lookup(found, name, {}) if found else None
+        if look is None or look.value("on_red") != "undo":
+            continue
+        what = f"on_red of {name}"
+        if look.value("safety") != "snapshot":
+            yield Finding(what, BAD, 'on_red = "undo" needs snapshots, and they are off', 'Set safety = "snapshot".')
+        elif look.value("commit") != "green":
+            detail = "an undo restores files only: commits of the agent stay"
+            yield Finding(what, WARN, detail, 'Let rooda commit what is green: commit = "green".')
 
 
 def _written(found: layers.Settings) -> list[str]:
@@ -277,6 +293,6 @@ def _keys(subject: Subject) -> Iterator[Finding]:
 
 
 _CHECKS: tuple[Check, ...] = (
-    *(_python, _git, written_settings, quality_gates, chosen_agents, installed_agents),
+    *(_python, _git, written_settings, quality_gates, undone_iterations, chosen_agents, installed_agents),
     *(_terminal, _disk, _proc, _keys),
 )

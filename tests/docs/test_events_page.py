@@ -154,8 +154,29 @@ def recorded(ws: Workspace) -> list[dict[str, Any]]:
     ws.side(4, "rm -r .rooda/runs .rooda/state; echo > .rooda/runs; echo > .rooda/state")
     second = ws.rooda("resume", "build", "-n", "5", "--json")
     assert (first.code, second.code) == (130, 0), first.err + second.err
-    third = limited(ws)
+    third = limited(ws) + judged(ws)
     return [json.loads(line) for line in first.lines + second.lines + third]
+
+
+def judged(ws: Workspace) -> list[str]:
+    """Runs that end red, stuck and blocked, and one whose iterations are undone, refused by git, and committed."""
+    shutil.rmtree(f"{ws.path}/.rooda", ignore_errors=True)
+    ws.procedure("stuck", 'count_failures = "no-progress"\nstuck_after = 1\n', gates={"tests": "false"})
+    ws.procedure("blocked", "promise_signals = true\nblocked_threshold = 1\n")
+    keys = 'commit = "green"\non_red = "undo"\nsafety = "snapshot"\nbaseline = true\n'
+    ws.procedure("mend", keys, gates={"tests": "test ! -e bad"})
+    ws.write(".git/hooks/pre-commit", "#!/bin/sh\ntest -e tidy\n", 0o755)
+    calls = len(ws.calls)
+    ws.exits(*[0] * (calls + 5))
+    ws.out(calls + 2, "<promise>FAILURE</promise>\nNo key.\n")
+    ws.side(calls + 3, "touch bad")
+    ws.side(calls + 4, "touch new")
+    ws.side(calls + 5, "touch tidy")
+    found = [ws.rooda(*words.split(), "--json") for words in ("stuck -n 3", "blocked -n 3", "mend -n 3", "stuck -n 1")]
+    assert [ran.code for ran in found] == [1, 1, 0, 1], [ran.err for ran in found]
+    red = ws.rooda("read", "-n", "1", "--json", "--ai-cmd", "false")
+    assert red.code == 1, red.err
+    return [line for ran in (*found, red) for line in ran.lines]
 
 
 def limited(ws: Workspace) -> list[str]:

@@ -256,3 +256,13 @@ def test_E_15_status_says_what_rooda_does_with_the_changes(ws: Workspace) -> Non
     assert "The files that iteration 1 changed are again as they were before it" in second
     assert "Iteration 2 failed: git refused to commit its changes: make it tidy." in third
     assert "Iteration 3 succeeded." in fourth and "again as they were" not in fourth
+
+
+def test_E_15_doctor_recommends_green_commits_with_undo(ws: Workspace) -> None:
+    """An undo moves files only, and needs snapshots."""
+    repository(ws, {"on_red": "undo"})
+    assert "needs snapshots, and they are off" in ws.rooda("doctor").out
+    ws.procedure(loop=UNDO)
+    assert 'commit = "green"' in ws.rooda("doctor").out
+    ws.procedure(loop=UNDO | GREEN)
+    assert "on_red" not in ws.rooda("doctor").out

@@ -273,3 +273,10 @@ def test_the_facts_are_in_the_events(ws: Workspace) -> None:
     ws.procedure(loop={"count_failures": "red"}, gates={"tests": COUNT})
     ws.rooda("build", "-n", "1")
     assert "remembered" not in ended(ws)[0]
+
+
+def test_E_11_E_14_init_writes_both_with_a_comment(bare: Workspace) -> None:
+    """A new project counts progress, and does not ask a blocked agent three times."""
+    lines = bare.rooda("init", "--print").lines
+    for line in ('count_failures = "no-progress"  # or "red"', "blocked_threshold = 2  # or 0"):
+        assert lines[lines.index(line) - 1].startswith("# ")
