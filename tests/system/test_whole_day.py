@@ -13,7 +13,7 @@ import pytest
 from tests.kit.processes import Terminal, drawn, until
 from tests.kit.workspace import FAKE_AI, Workspace
 
-LATER = pytest.mark.xfail(reason="the summary, `rooda runs` and STATUS in a dry-run are not there yet")
+LATER = pytest.mark.xfail(reason="STATUS shows the gate of the baseline instead of that of iteration 1")
 TESTS = 6
 CODE = "".join(f"def f{n}(): return 0\n" for n in range(1, TESTS + 1))
 CASES = "".join(f"    def test_{n}(self): self.assertEqual(calc.f{n}(), {n})\n" for n in range(1, TESTS + 1))
@@ -130,7 +130,7 @@ def test_E_11_E_21_a_red_repository_becomes_green(shell: Shell) -> None:
     built = shell.run("rooda build -n 9")
     assert built.code == 0, built.text
     assert (len(ws.calls), repaired(ws)) == (TESTS, TESTS)
-    assert all("FAIL: test_" in call.text for call in ws.calls[1:])
+    assert all(f"FAILED (failures={TESTS - done})" in call.text for done, call in enumerate(ws.calls))
     assert "AI signaled SUCCESS: completed after 6 iterations" in built.text
     assert 1 <= len(summary(built)) <= 6 and max(map(len, summary(built))) <= 80, built.text
     assert ws.git("log", "--format=%s", "-1") == "calc: return the right numbers\n"
@@ -139,7 +139,6 @@ def test_E_11_E_21_a_red_repository_becomes_green(shell: Shell) -> None:
     assert "build" in shell.run("rooda runs").text
 
 
-@LATER
 def test_E_12_a_red_end_is_no_success(shell: Shell) -> None:
     """A limit that is reached with a red gate: exit 1, so that nothing is pushed, and the screen names the gate."""
     ws = shell.ws
@@ -175,7 +174,6 @@ def test_E_14_E_20_a_blocked_agent_is_asked_twice(shell: Shell) -> None:
     assert "ERROR: Aborting: blocked twice: The schema of the orders is missing." in built.text
 
 
-@LATER
 def test_E_21_the_next_command_after_a_limit(shell: Shell) -> None:
     """At a limit of money the run pauses; the command on the screen has a higher limit and ends green."""
     ws = shell.ws
