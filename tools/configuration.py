@@ -83,7 +83,8 @@ valid here too. [procedures.md](procedures.md) describes the built-in procedures
 FRAGMENTS = """
 A phase is a text, the name of a file, `builtin:NAME` for a built-in fragment, a table as below, or an array of these.
 The parts are joined by one empty line. `{{name}}` in a part is replaced by the parameter of that name; a missing
-parameter is an error, and `\\{{` means a literal `{{`. A table has exactly one of `content` and `path`.
+parameter is an error, and `\\{{` means a literal `{{`. A table has exactly one of `content`, `path` and
+`command`.
 
 """
 

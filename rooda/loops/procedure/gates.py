@@ -49,7 +49,7 @@ def problem(gate: Gate, workspace: str, baseline: bool = False) -> ConfigProblem
 
 def problems(procedure: Procedure, workspace: str) -> list[ConfigProblem]:
     """Return an error for each gate whose program does not exist."""
-    baseline = bool(getattr(procedure, "baseline", False))
+    baseline = procedure.baseline
     return [found for gate in procedure.gates or () if (found := problem(gate, workspace, baseline))]
 
 

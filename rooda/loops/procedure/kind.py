@@ -152,7 +152,7 @@ def gates_in_force(settings: "Settings", name: str) -> "list[tuple[str, str, Con
     from rooda.loops.procedure import gates
 
     procedure, place = _with_gates(settings, name), settings.workspace
-    baseline = bool(getattr(procedure, "baseline", False))
+    baseline = procedure.baseline
     problems = [gates.problem(gate, place, baseline) for gate in procedure.gates or ()]
     shown = gates.without_secrets(procedure, place).gates or ()
     return [(gate.name, gates.described(gate), each) for gate, each in zip(shown, problems, strict=True)]
