@@ -13,6 +13,7 @@ from rooda.base.facts import Fact
 from rooda.errors import Undecided
 from rooda.loops import configuration, trusting
 from rooda.settings import trust_search
+from tests.kit.goal import SPEC, plan
 from tests.kit.workspace import FAKE_AI, Workspace, until
 
 TOML = f"""[loop]
@@ -702,6 +703,25 @@ def test_S_03_what_changes_after_the_look_and_before_the_run(bare: Workspace) ->
     assert bare.terminal("work").finish() == 0 and "touch hook-ran" in bare.read("rooda.toml")
     done = bare.rooda("work")
     assert done.code == 3 and "touch hook-ran" in done.err
+
+
+def test_S_03_commands_of_a_goals_shape_file(bare: Workspace) -> None:
+    """SHAPE.md belongs to the project, so a clone or a pull can bring one."""
+    shape = ".loop/shape/SHAPE.md"
+    clone = Clone(bare, f"[goal]\nai_cmd = {json.dumps(FAKE_AI)}\n")
+    clone.commit({shape: "criteria:\n- a\nverification:\n  a: `touch ran`\n"})
+    clone.pull()
+    ws = clone.ws
+    ws.rooda("trust")
+    done = ws.rooda("goal", "run", "Make a.")
+    assert done.code == 3 and "touch ran" in done.err and shape in done.err and not ws.calls
+    assert "touch ran" in ws.rooda("trust").out
+    ws.out("plan", json.dumps(plan()))
+    assert ws.rooda("goal", "run", SPEC, "-n", "1").code == 4 and ws.exists("ran")
+    clone.commit({shape: "criteria:\n- a\nverification:\n  a: `touch other`\n"})
+    clone.pull()
+    done = ws.rooda("goal", "continue", "--reload-shape")
+    assert done.code == 3 and "touch other" in done.err
 
 
 # Moved folders, and repositories that appear or disappear around a workspace

@@ -15,10 +15,12 @@ from rooda.loops import configuration, launch, options, trusting
 from rooda.loops.goal import plan as goal_plan
 from rooda.loops.goal import scoring
 from rooda.loops.goal.criteria import EXECUTION, Criterion
+from rooda.loops.goal.files import Place
 from rooda.loops.goal.plan import Plan
 from rooda.loops.goal.planning import Request
 from rooda.loops.goal.rules import MOST_DOLLARS, MOST_ITERATIONS
 from rooda.loops.goal.scoring import COLLEAGUE, TOOL, Scores
+from rooda.loops.goal.shape import Shape, read_shape
 from rooda.loops.goal.view import GoalScreen
 from rooda.loops.options import RunOptions
 from rooda.run.setup import Setup
@@ -133,12 +135,20 @@ def scores_option(typed: str | None) -> Scores | None:
 
 
 def _trusted_plan(prepared: Prepared, where: Where, path: str | None) -> Plan | None:
-    """Read --plan; ask the user to trust its commands if somebody else may have written them."""
+    """Read --plan; ask the user to trust its commands and those of SHAPE.md if somebody else may have written them."""
     plan = plan_option(where, path)
+    sources = [shape_source(where)]
     if path is not None and plan is not None:
         real = path if os.path.exists(path) else os.path.join(where.workspace, path)
-        trusting.require_files(prepared.look.settings, [Source(os.path.abspath(real), partial(_plan_facts, path))])
+        sources.append(Source(os.path.abspath(real), partial(_plan_facts, path)))
+    trusting.require_files(prepared.look.settings, sources)
     return plan
+
+
+def shape_source(where: Where) -> Source:
+    """Return SHAPE.md as a source of commands, which may have come by git."""
+    path = os.path.abspath(Place(where.workspace).shape)
+    return Source(path, lambda data: _facts(path, read_shape(files.to_text(data))))
 
 
 def _plan_facts(path: str, data: bytes) -> list[Fact]:
@@ -147,8 +157,12 @@ def _plan_facts(path: str, data: bytes) -> list[Fact]:
         plan = goal_plan.read_tasks(text) if goal_plan.is_list(text) else goal_plan.read_plan(loads(text))
     except ValueError:
         return []
-    commands = [(each.name, each.command) for each in plan.criteria if each.command]
-    commands += [("mustNot", each.violated_if) for each in plan.must_not if each.violated_if]
+    return _facts(path, plan)
+
+
+def _facts(path: str, found: Plan | Shape) -> list[Fact]:
+    commands = [(each.name, each.command) for each in found.criteria if each.command]
+    commands += [("mustNot", each.violated_if) for each in found.must_not if each.violated_if]
     return [Fact(path, name, command.strip(), "check", restrains=True) for name, command in commands]
 
 

@@ -7,10 +7,10 @@ from rooda.agents.records import Agent
 from rooda.agents.reply import interrupted_reply
 from rooda.base.json import Json
 from rooda.errors import FAILED, OK, UsageProblem
-from rooda.loops import launch, signed
+from rooda.loops import launch, signed, trusting
 from rooda.loops.goal import effects, plan
 from rooda.loops.goal import shape as goal_shape
-from rooda.loops.goal.arguments import Prepared, check_limit, prepare
+from rooda.loops.goal.arguments import Prepared, check_limit, prepare, shape_source
 from rooda.loops.goal.criteria import Mark
 from rooda.loops.goal.events import RunResumed
 from rooda.loops.goal.files import NAME, Place
@@ -56,6 +56,8 @@ def require(place: Place) -> GoalState:
 def resume_session(prepared: Prepared, where: Where, held: lock.Lock | None, typed: Json) -> int:
     place = Place(where.workspace)
     found = require(place)
+    if typed.get("reload_shape"):
+        trusting.require_files(prepared.look.settings, [shape_source(where)])
     limits = prepared.setup.budget if any(prepared.setup.budget) else found.brief.limits
     prepared = prepared._replace(
         setup=prepared.setup._replace(budget=limits), headless=prepared.headless or found.brief.headless
