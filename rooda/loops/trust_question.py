@@ -45,7 +45,8 @@ def permitted(seen: Seen, found: Settings, resumed: bool, config: str | None) ->
     if not (problem or seen.part or doubts.notes):
         trust.remember(found, config, seen)
     if problem:
-        say(f"WARNING: Your answer can't be saved ({problem}); rooda will ask again next time.", to_stderr=True)
+        danger = "rooda will ask again" if verdict.asks else "rooda can't notice settings that an agent changes"
+        say(f"WARNING: What you trust here can't be saved ({problem}); {danger}.", to_stderr=True)
     return True
 
 

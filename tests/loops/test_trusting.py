@@ -678,6 +678,19 @@ def test_S_03_a_killed_run_keeps_its_note_for_its_own_folder(bare: Workspace) ->
     assert done.code == 3 and "touch hook-ran" in done.err
 
 
+def test_S_03_without_a_state_home(bare: Workspace) -> None:
+    """What the user wrote runs, and the danger is said; what came by git is asked for at each start."""
+    nowhere = {"ROODA_STATE_HOME": "/dev/null/state"}
+    bare.config(WITH_GATE)
+    done = bare.rooda("work", env=nowhere)
+    assert done.code == 0 and done.err.count("rooda can't notice settings that an agent changes") == 1
+    shutil.rmtree(bare.path)
+    os.mkdir(bare.path)
+    ws = Clone(bare).ws
+    for given, code in (("", 3), ("all", 0), ("", 3)):
+        assert ws.rooda("work", env={**nowhere, "ROODA_TRUST": given}).code == code
+
+
 @pytest.mark.parametrize(
     "more",
     [

@@ -137,11 +137,12 @@ def scores_option(typed: str | None) -> Scores | None:
 def _trusted_plan(prepared: Prepared, where: Where, path: str | None) -> Plan | None:
     """Read --plan; ask the user to trust its commands and those of SHAPE.md if somebody else may have written them."""
     plan = plan_option(where, path)
-    sources = [shape_source(where)]
+    sources = [shape_source(where)] if os.path.lexists(Place(where.workspace).shape) else []
     if path is not None and plan is not None:
         real = path if os.path.exists(path) else os.path.join(where.workspace, path)
         sources.append(Source(os.path.abspath(real), partial(_plan_facts, path)))
-    trusting.require_files(prepared.look.settings, sources)
+    if sources:
+        trusting.require_files(prepared.look.settings, sources)
     return plan
 
 
