@@ -283,6 +283,18 @@ def test_S_06_a_killed_run_is_compared_at_the_next_start(mine: Workspace) -> Non
     assert done.code == 3 and "- gate" in done.err
 
 
+def test_S_06_the_service_does_not_go_on_with_weakened_gates(mine: Workspace) -> None:
+    """`resume --all` leaves the run as it is, with one line, until the gate is back."""
+    mine.side(1, "sed -i /quality_gates/d rooda.toml\nkill -9 $PPID $(ps -o ppid= -p $PPID)")
+    mine.rooda("work", "-n", "2")
+    done = mine.rooda("resume", "--all")
+    assert "settings that can run programs have changed" in done.err and len(done.err.splitlines()) == 1
+    assert len(mine.calls) == 1
+    mine.config(WITH_GATE)
+    assert mine.rooda("resume", "--all").out.startswith("Resumed work")
+    until(lambda: not mine.leftovers() and mine.exists("gate-ran"))
+
+
 def test_S_06_a_resume_says_what_the_user_changed(mine: Workspace) -> None:
     mine.signal_at(1)
     assert mine.rooda("work", "-n", "2").code == 130
@@ -405,28 +417,29 @@ def test_S_03_every_kind_of_loop(clone: Clone) -> None:
 # Looking
 
 
+LOOKS = """doctor|agents|status|status --all|list|info work|config show|work --dry-run --agent claude|trust --show|logs
+    why|events|runs|usage|snapshots|diff|init --print|flow check|goal status|reflex list|tokens README|resume --all"""
+
+
 def test_S_01_looking_starts_nothing(bare: Workspace) -> None:
-    clone = Clone(
-        bare,
-        '[agents.claude]\ncommand = "./tools/claude"\n[agents.sh]\ncommand = "sh -c true"\nversion = "-c id>ran"\n',
+    """Neither agents, gates, hooks and commands of prompts, nor what git would start; TAB too."""
+    agents = '[agents.claude]\ncommand = "./tools/claude"\nenv.PATH = "tools"\n'
+    agents += '[agents.sh]\ncommand = "sh -c true"\nversion = "-c id>ran"\n'
+    toml = TOML.replace('"OBS"', '[{ command = "touch ran" }]').replace(
+        "default_iter", 'quality_gates = ["touch ran"]\ndefault_iter'
     )
-    clone.commit({"tools/claude": "#!/bin/sh\nenv > ran\n"})
+    clone = Clone(bare, toml + HOOK.replace("hook-ran", "ran") + agents)
+    clone.commit({"tools/claude": "#!/bin/sh\nenv > ran\n", ".gitattributes": "* diff=x filter=x\n"})
     os.chmod(os.path.join(clone.theirs, "tools/claude"), 0o755)
     clone.git(clone.theirs, "commit", "-qam", "x")
     clone.pull()
     ws = clone.ws
-    for words in (
-        "doctor",
-        "agents",
-        "status",
-        "list",
-        "config show",
-        "build --dry-run --agent claude",
-        "trust --show",
-    ):
+    for words in (each.strip() for each in LOOKS.replace("\n", "|").split("|")):
         done = ws.rooda(*words.split())
-        assert not ws.exists("ran"), words
+        assert not ws.exists("ran") and "Traceback" not in done.err, words
         assert words not in ("doctor", "agents") or "not trusted" in done.out
+    ws.rooda(env={"_ROODA_COMPLETE": "bash_complete", "COMP_WORDS": "rooda work --agent ", "COMP_CWORD": "3"})
+    assert not ws.exists("ran")
     ws.rooda("trust")
     ws.rooda("agents")
     assert ws.exists("ran")

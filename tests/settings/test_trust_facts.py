@@ -45,6 +45,7 @@ def facts(folder: Path, toml: str) -> list[str]:
         ("[procedures.build]\ndefault_iterations = 1", ["default_iterations: 1"]),
         ("[goal]\nbudget = 99", ["budget: 99?"]),
         ("[goal]\nbudget = 3", ["budget: 3"]),
+        ('[procedures.p]\nobserve = [{ command = "git log" }]', ["prompt command: git log?"]),
         ("[goal]\ncost_per_call = 0.01", ["cost_per_call: 0.01?"]),
         ('[goal]\nobservation_evidence = "file"', ["observation_evidence: file?"]),
         ("[flow]\nno_verify = true", ["no_verify: true?"]),
