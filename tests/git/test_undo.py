@@ -7,6 +7,7 @@ import random
 import re
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -237,6 +238,16 @@ def test_iterations_of_resumed_runs_are_found_by_their_number(ws: Workspace) -> 
     assert ws.read("a") == "2\n"
 
 
+@pytest.fixture(scope="module")
+def one_iteration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    """A repository with one iteration, for commands that change nothing."""
+    ws = Workspace(str(tmp_path_factory.mktemp("worked")))
+    ws.procedure("build")
+    worked(ws, "echo 2 >a")
+    yield ws
+    ws.close()
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -254,10 +265,9 @@ def test_iterations_of_resumed_runs_are_found_by_their_number(ws: Workspace) -> 
         (["undo", "../x"], "is not a valid procedure name"),
     ],
 )
-def test_mistakes_end_in_a_sentence(ws: Workspace, words: list[str], said: str) -> None:
+def test_mistakes_end_in_a_sentence(one_iteration: Workspace, words: list[str], said: str) -> None:
     """A missing iteration is reported with those that exist; exit 2."""
-    worked(ws, "echo 2 >a")
-    done = ws.rooda(*words)
+    done = one_iteration.rooda(*words)
     assert done.code == 2 and said in done.err and "Traceback" not in done.err
 
 

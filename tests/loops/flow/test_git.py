@@ -641,7 +641,10 @@ CONTRACT: dict[str, tuple[str, str]] = {
 
 @pytest.mark.parametrize("name", CONTRACT)
 def test_one_more_try_then_an_error(flow: Flow, name: str) -> None:
-    """An agent that breaks its contract is called once more with the same prompt; then the node ends."""
+    """An agent that breaks its contract is called once more with the same prompt; then the node ends.
+
+    A resume continues there; tried with one fault of each role.
+    """
     key, text = CONTRACT[name]
     flow.scenario("S1")
     flow.say(key, text, text)
@@ -650,6 +653,8 @@ def test_one_more_try_then_an_error(flow: Flow, name: str) -> None:
     role = key.partition("-")[0]
     mine = [call for call in flow.calls if call["role"] == role]
     assert len(mine) == 2 and mine[0]["prompt"] == mine[1]["prompt"]
+    if name not in ("no front matter", "no sensor named", "an empty report"):
+        return
     good = {"controller": "---\ntarget-met: true\n---\n", "sensor": PASSES, "actuator": "x\n"}[role]
     flow.say(key, text, text, text, good)
     again: Any = flow.resume(flow.run_id)

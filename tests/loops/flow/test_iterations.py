@@ -247,20 +247,20 @@ PLANS = {
 }
 
 
-@pytest.mark.parametrize("name", PLANS)
-def test_F_107_verbatim(flow: Flow, name: str) -> None:
-    """The child's setpoint is the plan, byte for byte."""
-    plan = PLANS[name]
+def test_F_107_verbatim(flow: Flow) -> None:
+    """The child's setpoint is the plan, byte for byte; in each iteration another one."""
     flow.scenario("S2")
-    flow.say(
-        "controller-delivery",
-        f"---\ntarget-met: false\n---\n# Controller Output\n\n## Action Plan (setpoint for inner loop)\n\n\n{plan}\n\n"
-        "## Stagnation Notes\n\nnone\n",
-        "---\ntarget-met: true\n---\n",
-    )
-    assert flow.run().code == 0
-    text = flow.shown("1.0", flow.ap("impl", "orchestrator-output.md"))
-    assert text.partition("# Task (setpoint)\n\n")[2] == plan.rstrip("\n") + "\n"
+    flow.put(limited(FL2, len(PLANS) + 2, 2))
+    flow.commit("limits")
+    head = "---\ntarget-met: false\n---\n# Controller Output\n\n## Action Plan (setpoint for inner loop)\n\n\n"
+    texts = [f"{head}{plan}\n\n## Stagnation Notes\n\nnone\n" for plan in PLANS.values()]
+    flow.say("controller-delivery", *texts, "---\ntarget-met: true\n---\n")
+    flow.controller("impl", True)
+    ran = flow.run()
+    assert ran.code == 0, ran.both
+    for number, plan in enumerate(PLANS.values(), 1):
+        text = flow.shown(f"{number}.0", flow.ap("impl", "orchestrator-output.md"))
+        assert text.partition("# Task (setpoint)\n\n")[2] == plan.rstrip("\n") + "\n"
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
+from rooda.errors import ConfigProblem
+from rooda.loops.flow.topology import load
 from tests.kit.flow import AGENTS, FL2, Flow, topology
 from tests.kit.flow_kills import held
+from tests.kit.workspace import Workspace
 
 FLOW_FILE = ".ai-loop/flow.yaml"
 
@@ -118,8 +121,17 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_F_004_F_011_a_broken_file_is_refused_with_its_place(flow: Flow, name: str) -> None:
-    """A faulty flow file: the error names file and line, and nothing is created."""
+def test_F_004_F_011_a_broken_file_is_an_error_with_its_place(bare: Workspace, name: str) -> None:
+    """A faulty flow file: the error names file and line."""
+    text, line = BROKEN[name]
+    bare.write(FLOW_FILE, text)
+    with pytest.raises(ConfigProblem, match=rf"{FLOW_FILE}:{line}: "):
+        load(bare.path)
+
+
+@pytest.mark.parametrize("name", ["no YAML", "nothing"])
+def test_F_004_F_011_a_broken_file_is_refused(flow: Flow, name: str) -> None:
+    """By the run, and nothing is created."""
     text, line = BROKEN[name]
     flow.ws.write(FLOW_FILE, text)
     flow.commit("broken")
@@ -158,7 +170,6 @@ def changed(flow: Flow, *path: Any, value: Any) -> None:
     else:
         place[path[-1]] = value
     flow.ws.write(FLOW_FILE, yaml.safe_dump(data, sort_keys=False))
-    flow.commit("changed")
 
 
 CHILD = ("flow", "actuator", "child")
@@ -197,12 +208,22 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_F_008_F_010_each_fault_alone_is_an_error(flow: Flow, name: str) -> None:
-    """A fault in the topology: the error names the node and the expected value."""
+def test_F_008_F_010_each_fault_alone_is_an_error(bare: Workspace, name: str) -> None:
+    """A fault in the topology: the error names the node and the expected value, the file and the line."""
+    path, value, said = WRONG[name]
+    changed(Flow(bare, git=False), *path, value=value)
+    with pytest.raises(ConfigProblem) as caught:
+        load(bare.path)
+    assert said in caught.value.what and re.match(rf"{FLOW_FILE}:\d+: ", caught.value.what)
+
+
+@pytest.mark.parametrize("name", ["F_008 type of the child", "max 0"])
+def test_F_008_F_010_a_fault_is_refused(flow: Flow, name: str) -> None:
+    """By the run, and nothing is created."""
     path, value, said = WRONG[name]
     changed(flow, *path, value=value)
-    said = refused(flow, said)
-    assert re.search(rf"{FLOW_FILE}:\d+: ", said)
+    flow.commit("changed")
+    assert re.search(rf"{FLOW_FILE}:\d+: ", refused(flow, said))
 
 
 def test_F_009_all_faults_are_reported_at_once(flow: Flow) -> None:

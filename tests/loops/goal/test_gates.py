@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from rooda.loops.goal.scoring import skips_gates
 from tests.kit.goal import SPEC, Goals, blocks
 from tests.kit.processes import Terminal, until
 
@@ -94,19 +95,23 @@ def test_C_047_proceed_without_confirmation(g: Goals, way: str) -> None:
         "If all is green, proceed without confirmation.",
     ],
 )
-def test_C_047_CA_18_words_that_do_not_tell_us_to(g: Goals, words: str) -> None:
-    """Forbidden, quoted, of somebody else or under a condition: the gates stay, and the first one pauses."""
+def test_C_047_CA_18_words_that_do_not_tell_us_to(words: str) -> None:
+    """Forbidden, quoted, of somebody else or under a condition."""
+    assert not skips_gates(f"{SPEC} {words}") and not skips_gates(words)
+
+
+def test_C_047_CA_18_words_that_forbid_it(g: Goals) -> None:
+    """The gates stay, and the first one pauses."""
     colleague(g)
+    words = "Never, ever,\nproceed without confirmation."
     ran = g.run(spec=f"{SPEC} {words}", stdin=f"{words}\n".encode())
     assert ran.code == 4 and "Paused: gate G1" in ran.out and g.kinds == ["plan"], ran.both
 
 
 @pytest.mark.parametrize("words", ["Please proceed without\nconfirmation!", "Well?\n- Proceed without confirmation\n"])
-def test_C_047_CA_18_words_that_tell_us_to(g: Goals, words: str) -> None:
+def test_C_047_CA_18_words_that_tell_us_to(words: str) -> None:
     """Wrapped, polite, or as an item of a list."""
-    colleague(g)
-    ran = g.run(spec=f"{SPEC} {words}")
-    assert ran.code == 0 and "Proceed?" not in ran.out, ran.both
+    assert skips_gates(f"{SPEC} {words}")
 
 
 def test_G1_without_a_terminal_pauses_and_yes_continues(g: Goals) -> None:

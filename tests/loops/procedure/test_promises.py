@@ -70,28 +70,29 @@ def test_the_limit_of_an_overridden_procedure_stays(bare: Workspace) -> None:
     assert bare.rooda("build", *mine).lines[0].endswith(limit)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "<promise>success</promise>",
-        "<promise> SUCCESS </promise>",
-        "<promise>SUCCESS: all done</promise>",
-        "<promise>SUCCESS",
-        "I will print <promise>SUCCESS</promise> when done",
-        "<promise>SUCCESS</promise>.",
-        "```<promise>SUCCESS</promise>```",
-        "`<promise>SUCCESS</promise>`",
-        "**<promise>SUCCESS</promise>**",
-        "- <promise>SUCCESS</promise>",
-        '"<promise>SUCCESS</promise>"',
-        "<PROMISE>SUCCESS</PROMISE>",
-    ],
-)
-def test_OU_01_what_is_not_a_signal(ws: Workspace, text: str) -> None:
+NO_SIGNALS = [
+    "<promise>success</promise>",
+    "<promise> SUCCESS </promise>",
+    "<promise>SUCCESS: all done</promise>",
+    "<promise>SUCCESS",
+    "I will print <promise>SUCCESS</promise> when done",
+    "<promise>SUCCESS</promise>.",
+    "```<promise>SUCCESS</promise>```",
+    "`<promise>SUCCESS</promise>`",
+    "**<promise>SUCCESS</promise>**",
+    "- <promise>SUCCESS</promise>",
+    '"<promise>SUCCESS</promise>"',
+    "<PROMISE>SUCCESS</PROMISE>",
+]
+
+
+def test_OU_01_what_is_not_a_signal(ws: Workspace) -> None:
     """Only the exact tag, alone on its line, is a signal; the shipped prompts warn of each of these marks."""
     listening(ws)
-    ws.out(1, text + "\n")
-    assert "Reached max iterations: 2" in ws.rooda("build", "-n", "2").lines[-1]
+    for number, text in enumerate(NO_SIGNALS, 1):
+        ws.out(number, text + "\n")
+    ran = ws.rooda("build", "-n", str(len(NO_SIGNALS)))
+    assert f"Reached max iterations: {len(NO_SIGNALS)}" in ran.lines[-1], ran.out
 
 
 @pytest.mark.parametrize("text", [SUCCESS, f"  {SUCCESS}\t\r\n", f"done\n\n{SUCCESS}\n\nall tests pass\n"])
