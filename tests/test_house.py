@@ -31,7 +31,7 @@ PURE = {"errors", "base/json", "base/text", "base/secrets", "base/secret_forms",
         "agents/prices", "git/retention",
         "run/budgets", "run/gate_words", "run/gates_md", "run/records", "run/setup", "run/spending", "run/ended",
         "run/placeholders",
-        "run/event_records", "run/vocabulary", "loops/kernel"}  # fmt: skip
+        "run/event_records", "run/tally", "run/vocabulary", "loops/kernel"}  # fmt: skip
 
 # Who may use what reaches the world. A name ending in / is a room.
 DOORS = {

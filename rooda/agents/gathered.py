@@ -22,6 +22,8 @@ class Gathered:
         self.reset_at: float | None = None
         self.limited = False
         self.usage: Usage | None = None
+        self.answers: dict[str, int] = {}  # tokens by answer, if the CLI reports the usage only at the end
+        self.last_tool = ""  # name and subject of the last tool call
         self.cost: float | None = None
         self.retries = self.turns = self.tools = self.tools_failed = 0
         self.edited: dict[str, int] = {}  # number of edits per file
@@ -61,7 +63,9 @@ class Gathered:
         if isinstance(edits, str) and edits:
             self.edited[edits] = self.edited.get(edits, 0) + 1
         line = about if isinstance(about, str) else ""
-        self.shown.append(f"[{name}] {line.strip().splitlines()[0] if line.strip() else ''}".rstrip())
+        subject = line.strip().splitlines()[0] if line.strip() else ""
+        self.last_tool = f"{name} {subject}".rstrip()
+        self.shown.append(f"[{name}] {subject}".rstrip())
 
     def tool_failed(self) -> None:
         self.tools_failed += 1
@@ -104,6 +108,13 @@ class Gathered:
                 text[:500],
             ]
             self.shown.append(text)
+
+    @property
+    def tokens_so_far(self) -> int:
+        """The tokens of a call that has not ended, as far as the transcript reports them."""
+        if self.usage:
+            return sum(self.usage)
+        return sum(self.answers.values()) or sum(map(sum, self.shares.values()))
 
     def add_usage(self, usage: Usage) -> None:
         self.usage = usage if self.usage is None else Usage(*map(sum, zip(self.usage, usage, strict=True)))

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Collection
 from functools import partial
 
 import click
@@ -104,10 +103,10 @@ def cause(run: PastRun, running: bool) -> str:
         return ""  # the log was edited
 
 
-def last_run(here: Where, shown: Collection[tuple[str, str]]) -> str:
-    """Return one line about the newest run of a workspace; "" if there is none, or if its loop is in `shown`."""
+def last_run(here: Where) -> str:
+    """Return one line about the newest run of a workspace; "" if there is none."""
     run = newest_run(here.workspace)
-    if run is None or (run.loop, run.name) in shown:
+    if run is None:
         return ""
     row = facts(run, here, running=False)
     why = f": {row['cause']}" if row["cause"] else ""

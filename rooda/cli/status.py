@@ -61,10 +61,12 @@ def status(ctx: click.Context, name: str | None, as_json: bool, watch: bool, eve
 
 def _say_last_run(here: Where, found: list[Found]) -> None:
     """Print one line about the newest run, unless it is among those that can be resumed."""
+    latest = run_folder.latest(here.workspace, None)
+    if latest is None or run_folder.loop_of(os.path.basename(latest)) in {row.name for row, _ in found}:
+        return
     from rooda.cli.runs import last_run
 
-    names = {(row.loop, row.name) for row, _ in found}
-    if line := last_run(here, names):
+    if line := last_run(here):
         click.echo(f"{escape_line(line)}\nAll runs: rooda runs")
 
 

@@ -96,6 +96,7 @@ class Summary(TypedDict, total=False):
     cost: float
     tokens: int
     gates: Mapping[str, str]
+    red_before: list[str]
     files: int
     added: int
     removed: int
@@ -119,8 +120,9 @@ class SessionEnd(Event, name=""):
     # the state of the run, the same words for all kinds of loops; see ooda.md
     state: Annotated[str, "paused", "interrupted", "completed", "failed", "stopped"]
     # over all sessions of the run: `iterations`, those of them that `failed` or were `cut_off`; `calls` with `cost` in
-    # dollars and `tokens`, and those of `unknown` cost; the last verdict of each of the `gates`; in a git repository
-    # `files` and lines `added` and `removed` since the start of the run, and `commits`
+    # dollars and `tokens`, and those of `unknown` cost; the last verdict of each of the `gates`, and the gates that
+    # were `red_before` the first iteration, if there was a baseline; in a git repository `files` and lines `added` and
+    # `removed` since the start of the run, and `commits`
     summary: Summary
     mac: str = ABSENT  # only if the user has a key: signature of all lines up to and including this one without `mac`
 

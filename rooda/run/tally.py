@@ -5,7 +5,7 @@ from collections.abc import Collection
 from rooda.base.json import Json
 from rooda.run.spending import Spent
 
-EVENTS = ("iteration.started", "agent.ended", "gate.ended", "run.ended")
+EVENTS = ("iteration.started", "agent.ended", "gate.ended", "baseline.ended")
 PASS = "pass"
 
 
@@ -19,6 +19,7 @@ class Tally:
         self.calls = self.unknown = self.tokens = 0
         self.cost = 0.0
         self.gates: dict[str, str] = {}  # last verdict by name
+        self.red_before: list[str] | None = None  # gates that failed before the first iteration, if they were run
 
     def add(self, record: Json) -> None:
         event = record["event"]
@@ -28,6 +29,8 @@ class Tally:
             self._add_call(record)
         elif event == "gate.ended":
             self.gates[str(record["gate"])] = str(record["verdict"])
+        elif event == "baseline.ended":
+            self.red_before = [str(name) for name in record["failed"]]
         elif event in self._turn_ends and not record.get("level"):
             self._add_turn(record)
 
@@ -62,4 +65,5 @@ class Tally:
             **{"iterations": self.iterations, "failed": self.failed, "cut_off": self.cut_off},
             **{"calls": self.calls, "unknown": self.unknown, "cost": round(self.cost, 6), "tokens": self.tokens},
             "gates": dict(self.gates),
+            **({} if self.red_before is None else {"red_before": self.red_before}),
         }

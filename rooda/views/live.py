@@ -8,31 +8,37 @@ from rooda.base import clock
 from rooda.base.json import Json
 from rooda.base.terminal import write_exact
 from rooda.base.text import escape_line, format_seconds, truncate
+from rooda.views.meter import Meter
 
 _CLEAR = "\r\x1b[K"
+LONGEST_TOOL = 60  # columns
 
 
 class Live:
-    """Status line with the iteration, its elapsed time, and the prompt's tokens or the running gate."""
+    """Status line: the iteration, its elapsed time, cost and tokens used so far, the running gate or the last tool."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._where = self._detail = self._reason = ""
+        self._where = self._gate = self._reason = ""
         self._waits = 0.0
         self._since = clock.monotonic()
+        self._meter = Meter()
         self._shown = False
 
     def update(self, record: Json) -> None:
         """Update the status from an event."""
         event = record["event"]
+        self._meter.update(record)
         if event == "iteration.started":
             limit = record["max_iterations"]
             self._where = f"Iteration {record['iteration'] + 1}" + (f"/{limit}" if limit else "")
-            self._detail, self._since = "", clock.monotonic()
-        elif event == "prompt.assembled":
-            self._detail = f"{'' if record['exact'] else '~'}{record['tokens']:,} tokens"
+            self._gate, self._since = "", clock.monotonic()
         elif event == "gate.started":
-            self._detail = f"gate {record['gate']}"
+            self._gate = f"gate {record['gate']}"
+        elif event == "gate.ended":
+            self._gate = ""
+        elif event == "stopping":
+            self._gate = "stopping"
         elif event == "resting":
             self._waits = clock.monotonic() + record["seconds"]
             self._reason = f"waiting{f' for {account}' if (account := record.get('account')) else ''}"
@@ -41,11 +47,17 @@ class Live:
         elif event in ("iteration.ended", "run.ended"):
             self._where = ""
 
+    @property
+    def _doing(self) -> list[str]:
+        """Cost and tokens so far, and the running gate or the last tool."""
+        self._meter.read()
+        return [*self._meter.used, self._gate or truncate(self._meter.tool, LONGEST_TOOL)]
+
     def draw(self) -> None:
         if self._waits:
             parts = [self._where, self._reason, f"{format_seconds(self._waits - clock.monotonic())} left"]
         elif self._where:
-            parts = [self._where, format_seconds(clock.monotonic() - self._since), self._detail]
+            parts = [self._where, format_seconds(clock.monotonic() - self._since), *self._doing]
         else:
             self.clear()
             return

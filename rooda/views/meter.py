@@ -1,13 +1,8 @@
 """Counts what a session's agents have used so far, for the live status; reads running calls from their transcripts."""
 
-from typing import TYPE_CHECKING
-
 from rooda.base import files
 from rooda.base.json import Json
 from rooda.run.spending import dollars
-
-if TYPE_CHECKING:
-    from rooda.agents.gathered import Gathered
 
 CHUNK = 65_536
 MOST = 4_194_304  # bytes read at one look; the rest at the next ones
@@ -54,7 +49,7 @@ class _Transcript:
         from rooda.agents.gathered import Gathered
         from rooda.agents.reader import reader
 
-        self.into: Gathered = Gathered()
+        self.into = Gathered()
         self._path, self._reader = path, reader(output)
         self._offset, self._rest = 0, b""
 

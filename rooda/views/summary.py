@@ -78,10 +78,14 @@ def _iterations(facts: Json) -> str:
 
 
 def _gates(facts: Json) -> str:
-    return ", ".join(
+    """Return the last result of each gate, red ones first, and the baseline."""
+    now = ", ".join(
         f"{' '.join(name.split())} {'green' if verdict == PASS else f'red ({verdict})'}"
         for name, verdict in sorted(facts["gates"].items(), key=lambda gate: gate[1] == PASS)
     )
+    before = facts.get("red_before")
+    baseline = "" if before is None else f"{', '.join(before)} red" if before else "all green"
+    return f"{now}; baseline: {baseline}" if baseline else now
 
 
 def _changes(facts: Json) -> str:
@@ -105,7 +109,7 @@ def _cost(facts: Json) -> str:
 def next_command(record: Json, of_kind: Callable[[Json], str]) -> str:
     """Return the command that goes on: at a shared limit with a higher one, elsewhere with its folder."""
     command, cause = of_kind(record), cause_of(record)
-    if command and cause and cause.kind in _LIMITS and cause.limit and not cause.lost:
+    if command and cause and cause.kind in _LIMITS and cause.limit and not (cause.lost or cause.budget):
         command += f" {_LIMITS[cause.kind]} {_higher(cause)}"
     place = str(record.get("place", ""))
     return command.replace("rooda ", f"rooda {place} ", 1) if place else command

@@ -22,13 +22,38 @@ def release(ws: Workspace, n: int) -> None:
         pass
 
 
+AGENT = """\
+echo '{"type":"assistant","message":{"id":"m1","usage":{"input_tokens":1000,"output_tokens":234},"content":'\
+'[{"type":"tool_use","name":"Edit","input":{"file_path":"src/app.py"}}]}}'
+until [ -e "$FAKE/go-$ROODA_ITERATION" ]; do sleep 0.02; done
+echo '{"type":"result","subtype":"success","is_error":false,"result":"x","total_cost_usd":0.25,'\
+'"usage":{"input_tokens":2000,"output_tokens":500}}'
+"""
+
+
 def test_what_the_status_line_shows(ws: Workspace) -> None:
-    """While an agent works the last line says which iteration, for how long, and how large the prompt is."""
+    """While an agent works the last line says which iteration, and for how long."""
     hold(ws, 1)
     terminal = ws.terminal("build", "-n", "2")
-    until(lambda: re.fullmatch(r"Iteration 1/2 · \d+s · \d+ tokens", terminal.screen[-1]), what="the status")
-    until(lambda: " · 1s · " in terminal.screen[-1], what="the status to tick")
+    until(lambda: re.fullmatch(r"Iteration 1/2 · \d+s", terminal.screen[-1]), what="the status")
+    until(lambda: terminal.screen[-1].endswith(" · 1s"), what="the status to tick")
     release(ws, 1)
+    assert terminal.finish() == 0
+
+
+def test_E_40_cost_tokens_and_the_last_tool(ws: Workspace) -> None:
+    """Tokens and the tool are those of the running call, from its transcript; the cost is that of the ended calls."""
+    ws.config('[loop]\nagent = "mine"\n[agents.mine]\ncommand = "sh agent.sh"\noutput = "claude"\n')
+    ws.write("agent.sh", AGENT)
+    terminal = ws.terminal("build", "-n", "2")
+    first, second = (
+        rf"Iteration {n}/2 · \d+s · {used} · Edit src/app\.py"
+        for n, used in ((1, "1,234 tokens"), (2, r"\$0\.25 · 3,734 tokens"))
+    )
+    until(lambda: re.fullmatch(first, terminal.screen[-1]), what="the first call")
+    release(ws, 1)
+    until(lambda: re.fullmatch(second, terminal.screen[-1]), what="the second call")
+    release(ws, 2)
     assert terminal.finish() == 0
 
 
@@ -36,7 +61,8 @@ def test_no_trace_is_left(ws: Workspace) -> None:
     """When all is over the terminal holds exactly the lines that a pipe would hold, stamped, and an empty line."""
     terminal = ws.terminal("build", "-n", "2")
     assert terminal.finish() == 0
-    assert masked(terminal.screen) == [*masked(ws.rooda("build", "-n", "2").lines), ""]
+    ran = ws.rooda("build", "-n", "2")
+    assert masked(terminal.screen) == [*masked(ran.lines), *masked(ran.err.splitlines()), ""]
 
 
 def test_it_is_erased_before_each_line(ws: Workspace) -> None:
@@ -70,8 +96,9 @@ def test_ctrl_c_leaves_a_clean_screen(ws: Workspace) -> None:
     ws.wait_calls(1)
     terminal.type("\x03")
     assert terminal.finish() == 130
-    last = [line for line in terminal.screen if line][-1]
-    assert re.fullmatch(r"\[\d\d:\d\d:\d\d\] Interrupted\. State saved\. Resume with: rooda resume build", last)
+    lines = masked([line for line in terminal.screen if line])
+    assert "[T] Interrupted. State saved. Resume with: rooda resume build" in lines
+    assert lines[-1] == "[T]   next        rooda resume build"
     assert not any("·" in line for line in terminal.screen)
 
 
@@ -153,13 +180,13 @@ def test_colours(ws: Workspace) -> None:
 
 
 def test_an_abort_shows_what_to_do_next(ws: Workspace) -> None:
-    """On a terminal an aborted run ends with where to look and how to continue; on a pipe stderr stays empty."""
+    """On a terminal and on a pipe an aborted run ends with how to continue."""
     terminal = ws.terminal("build", "-n", "9", env={"FAKE_EXIT": "1"})
     assert terminal.finish() == 1
-    hint = "[T] See what happened: rooda logs build. Resume with: rooda resume build"
+    hint = "[T]   next        rooda resume build"
     assert [line for line in masked(terminal.screen) if line][-1] == hint
     ran = ws.rooda("build", "-n", "9", env={"FAKE_EXIT": "1"})
-    assert ran.code == 1 and ran.err == ""
+    assert ran.code == 1 and masked(ran.err.splitlines())[-1] == hint
     assert "ERROR: Aborting after 3 consecutive failures" in ran.lines[-1]
 
 

@@ -24,7 +24,10 @@ def take(record: Json, into: Gathered) -> None:
     if kind == "system":
         _system(record, into)
     elif kind == "assistant":
-        for part in listed(inner(record, "message"), "content"):
+        message = inner(record, "message")
+        if usage := inner(message, "usage"):
+            into.answers[str(message.get("id"))] = sum(number(usage, *keys) for keys in OF_A_MODEL)
+        for part in listed(message, "content"):
             _part(part, into)
     elif kind == "user":
         for part in listed(inner(record, "message"), "content"):

@@ -211,6 +211,7 @@ class FlowLive(Live):
 
     def update(self, record: Json) -> None:
         event = record["event"]
+        self._meter.update(record)
         if event in ("run.started", "run.resumed"):
             self._nodes = {path: {} for path in record["nodes_paths"]}
             self._where = record["name"]
@@ -250,6 +251,7 @@ class FlowLive(Live):
             parts.append("" if facts["status"] == "running" else str(facts["status"]))
         if path == self._at and self._busy:
             parts.append(f"{self._busy} {format_seconds(clock.monotonic() - self._since)}")
+            parts += self._doing
         return "  ".join(part for part in parts if part)
 
 

@@ -164,6 +164,8 @@ _CAUSES = {
     "max-iterations": "after {max_iterations} of {max_iterations} iterations",
     "success-signal": "the agent signaled SUCCESS",
     "failures": "{consecutive_failures} failures in a row",
+    "stuck": "no progress in {stuck} iterations",
+    "blocked": "blocked {blocked} times",
 }
 
 

@@ -1,7 +1,6 @@
 """Formats a reflex loop's events as lines for the screen and as reasons for `rooda why`."""
 
 from collections.abc import Iterator
-from typing import TextIO
 
 from rooda.base import clock
 from rooda.base.json import Json
@@ -161,37 +160,17 @@ LINES: LineMakers = {
 class ReflexLive(Live):
     """Shows the running phases, their time, and the tokens and cost of this session."""
 
-    def __init__(self, stream: TextIO) -> None:
-        super().__init__(stream)
-        self._tokens, self._cost, self._unknown = 0, 0.0, False
-
     def update(self, record: Json) -> None:
         event = record["event"]
         if event == "reflex.phase":
-            self._where = f"Iteration {record['display']} · phase {record['level']} · {' ‖ '.join(record['steps'])}"
-            self._since, self._detail = clock.monotonic(), self._used()
-        elif event == "agent.ended":
-            self._add(record)
+            self._begin(f"Iteration {record['display']} · phase {record['level']} · {' ‖ '.join(record['steps'])}")
         elif event == "reflex.checks":
-            self._where = f"Iteration {record['display']} · checks"
-            self._since = clock.monotonic()
-        elif event == "run.ended":
-            self._where = ""
+            self._begin(f"Iteration {record['display']} · checks")
+        elif event != "iteration.started":
+            super().update(record)
 
-    def _add(self, record: Json) -> None:
-        if usage := record.get("usage"):
-            self._tokens += usage["input"] + usage["output"]
-        if (cost := record.get("cost")) is not None:
-            self._cost += cost
-        else:
-            self._unknown = True
-        self._detail = self._used()
-
-    def _used(self) -> str:
-        parts = [f"{self._tokens:,} tokens"] if self._tokens else []
-        if self._cost:
-            parts.append(f"${self._cost:.2f}" + ("+" if self._unknown else ""))
-        return " · ".join(parts)
+    def _begin(self, where: str) -> None:
+        self._where, self._since = where, clock.monotonic()
 
 
 class ReflexScreen(Screen):
