@@ -8,7 +8,6 @@ from rooda.base import clock
 from rooda.base.json import Json
 from rooda.base.terminal import write_exact
 from rooda.base.text import escape_line, format_seconds, truncate
-from rooda.views.meter import Meter
 
 _CLEAR = "\r\x1b[K"
 LONGEST_TOOL = 60  # columns
@@ -18,6 +17,8 @@ class Live:
     """Status line: the iteration, its elapsed time, cost and tokens used so far, the running gate or the last tool."""
 
     def __init__(self, stream: TextIO) -> None:
+        from rooda.views.meter import Meter  # not needed by `rooda status`
+
         self._stream = stream
         self._where = self._gate = self._reason = ""
         self._waits = 0.0

@@ -139,7 +139,7 @@ def _waited(record: Json, past: Past) -> Iterator[Reason]:
 
 def _warnings(record: Json, own: LineMakers) -> Iterator[Reason]:
     """Yield a reason for each warning on the screen, except those that another reason repeats."""
-    if record["event"] in ("iteration.ended", "budget.exceeded"):
+    if record["event"] in ("iteration.ended", "budget.exceeded", "agent.ended", "gate.ended"):
         return
     for line in lines(record, own):
         if LEVELS[line.level] >= LEVELS["warn"]:
