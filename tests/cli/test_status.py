@@ -28,7 +28,11 @@ def test_the_row_of_a_run(ws: Workspace) -> None:
     assert row["workspace"] == os.path.realpath(ws.path) and os.path.isdir(f"/proc/{row['pid']}")
     assert (row["calls"], row["tokens"], row["cost"], row["waits_for"]) == (2, 0, None, "")
     line = ws.rooda("status", "--all").lines[2].split()
-    assert line[:4] == ["build", "procedure", "2/4", "agent"] and line[5:9] == ["1/3", "0", "unknown", str(row["pid"])]
+    assert (
+        line[:4] == ["build", "procedure", "2/4", "running"]
+        and line[9:] == ["agent"]
+        and line[5:9] == ["1/3", "0", "unknown", str(row["pid"])]
+    )
     let_go(ws)
     until(lambda: ws.state() is None, what="the end")
     assert ws.rooda("status", "--all").out == "Nothing is running here, and nothing can be resumed.\n"
@@ -98,14 +102,14 @@ def test_waiting_for_a_usage_limit_is_counted_down(ws: Workspace) -> None:
 
 
 def test_a_paused_and_a_cut_off_run(ws: Workspace) -> None:
-    """A paused run shows how to continue it, a killed one that it was cut off."""
+    """A paused run shows how to continue it, a killed one that it was interrupted."""
     detached(ws)
     assert ws.rooda("pause").code == 0
     until(lambda: rows(ws)[0]["suspended"], what="the pause")
-    assert "suspended" in ws.rooda("status", "--all").out and "rooda continue" in ws.rooda("status", "--all").out
+    assert " paused " in ws.rooda("status", "--all").out and "rooda continue" in ws.rooda("status", "--all").out
     kill_all(ws)
     (row,) = rows(ws, "--all")
-    assert (row["status"], row["waits_for"], row["pid"]) == ("cut off", "rooda resume build", None)
+    assert (row["status"], row["waits_for"], row["pid"]) == ("interrupted", "rooda resume build", None)
 
 
 def test_watching_on_a_pipe(ws: Workspace) -> None:

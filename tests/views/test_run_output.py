@@ -17,11 +17,15 @@ def failing(ws: Workspace) -> None:
 
 
 def test_a_pipe_sees_the_catalogue_only(ws: Workspace) -> None:
-    """Without --verbose a raw command prints M01–M08 on stdout, and stderr stays empty."""
+    """Without --verbose a raw command prints M01–M08 on stdout; stderr has the summary of the run alone (E-21)."""
     ws.out(1, "noise\n")
     ws.err(1, "noise\n")
     ran = ws.rooda("build", "-n", "1")
-    assert ran.err == ""
+    assert masked(ran.err.splitlines()) == [
+        "[T] build: completed, after 1 of 1 iterations",
+        "[T]   iterations  1 in D",
+        "[T]   cost        unknown, 1 call",
+    ]
     assert masked(ran.lines) == [
         "[T] Starting procedure: build (max 1 iterations)",
         "[T] Iteration 1/1 starting...",
@@ -152,7 +156,7 @@ def test_a_screen_without_the_characters(ws: Workspace) -> None:
     """An output whose encoding lacks a character shows `?` for it and everything else; the log has it."""
     ws.procedure("build", gates={"prüfung": "false"})
     ran = ws.rooda("build", "-n", "1", env={"PYTHONIOENCODING": "ascii"})
-    assert ran.code == 0 and "Quality gates failed: pr?fung (exit 1)" in ran.out
+    assert ran.code == 1 and "Quality gates failed: pr?fung (exit 1)" in ran.out
     assert "Reached max iterations: 1" in ran.lines[-1]
     assert any(event.get("gates_failed") == "prüfung (exit 1)" for event in ws.events())
 
