@@ -20,7 +20,7 @@ from rooda.run.folder import folder_of
 from rooda.run.history import seconds_of
 from rooda.run.spending import dollars
 from rooda.settings.where import Where, where
-from rooda.views.live import Repaint, is_terminal
+from rooda.views.live import Repaint, is_terminal, size
 from rooda.views.status_table import Row, table
 
 REFRESH = 1.0  # seconds between refreshes of --watch
@@ -117,18 +117,18 @@ def _rows(query: Query, found: list[Found]) -> list[Json]:
 
 
 def _details(row: Row, facts: Json) -> Json:
-    word = {"status": row.status, "file_status": facts.get("status")}
-    return {**row._asdict(), **facts, **word, "loop": row.loop, "now": now(row)}
+    words = {"status": row.status, "file_status": facts.get("status"), "loop": row.loop, "now": now(row)}
+    return {key: value for key, value in {**row._asdict(), **facts, **words}.items() if key != "state"}
 
 
 def _lines(query: Query, found: list[Found]) -> list[str]:
     if not found:
         return [f"No saved state for procedure '{query.name}'." if query.name else NOTHING]
-    rows = [row for row, _ in found]
+    rows, room = [row for row, _ in found], size(sys.stdout)[0] - 1 if is_terminal(sys.stdout) else 0
     if query.is_table:
-        return [*map(escape_line, table(rows, registry.noun, query.everywhere))]
-    if len(found) > FEW and is_terminal(sys.stdout):
-        return [*map(escape_line, table(rows, registry.noun, False)), "In detail: rooda status NAME"]
+        return [*map(escape_line, table(rows, registry.noun, query.everywhere, room))]
+    if len(found) > FEW and room:
+        return [*map(escape_line, table(rows, registry.noun, False, room)), "In detail: rooda status NAME"]
     return [escape_line(text) for row, facts in found for text in _lines_of(row, facts)]
 
 

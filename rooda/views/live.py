@@ -11,6 +11,7 @@ from rooda.base.text import escape_line, format_seconds, truncate
 
 _CLEAR = "\r\x1b[K"
 LONGEST_TOOL = 60  # columns
+ECHO = 3  # columns left free: a terminal that echoes ^C there would else break the line, which then can't be erased
 
 
 class Live:
@@ -63,7 +64,7 @@ class Live:
             self.clear()
             return
         text = escape_line(" · ".join(part for part in parts if part))
-        self._write(f"{_CLEAR}{truncate(text, size(self._stream)[0] - 1)}")
+        self._write(f"{_CLEAR}{truncate(text, size(self._stream)[0] - ECHO)}")
         self._shown = True
 
     def clear(self) -> None:

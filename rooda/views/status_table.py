@@ -3,11 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from rooda.base.text import columns, format_seconds
+from rooda.base.text import columns, format_seconds, width
 from rooda.run.spending import dollars
 
 HEAD = ("NAME", "KIND", "ITERATION", "STATUS", "ELAPSED", "FAILURES", "TOKENS", "COST", "PID", "WAITS FOR")
 NUMBERS = (2, 4, 5, 6, 7, 8)
+EXPENDABLE = (8, 5, 6, 1)  # left out in this order in a narrow terminal: PID, FAILURES, TOKENS, KIND
 NOTHING = "-"
 
 
@@ -52,18 +53,31 @@ def unreadable(workspace: str, why: str) -> Row:
     return Row(workspace, loop="", name="", run="", status="unreadable", waits_for=f"you: {why}", reason=why)
 
 
-def table(rows: Sequence[Row], noun: Callable[[str], str], workspaces: bool) -> list[str]:
+def table(rows: Sequence[Row], noun: Callable[[str], str], workspaces: bool, room: int = 0) -> list[str]:
     """Return a header line and a line for each run; with `workspaces`, group them by workspace.
 
-    `noun` returns the word for a kind of loop.
+    `noun` returns the word for a kind of loop. In a terminal of `room` columns less important ones are left out.
     """
-    head, *lines = columns([HEAD, *(_cells(row, noun(row.loop)) for row in rows)], NUMBERS)
+    head, *lines = _fitting([HEAD, *(_cells(row, noun(row.loop)) for row in rows)], room)
     if not workspaces:
         return [head, *lines]
     groups: dict[str, list[str]] = {}
     for row, line in zip(rows, lines, strict=True):
         groups.setdefault(row.workspace, []).append(line)
     return [head, *(line for workspace, group in groups.items() for line in (workspace, *group))]
+
+
+def _fitting(cells: Sequence[Sequence[str]], room: int) -> list[str]:
+    """Format all columns, or as many as `room` has space for; 0 = any number."""
+    kept = [*range(len(HEAD))]
+    for place in (None, *EXPENDABLE):
+        if place is not None:
+            kept.remove(place)
+        numbers = [at for at, each in enumerate(kept) if each in NUMBERS]
+        lines = columns([[row[each] for each in kept] for row in cells], numbers)
+        if not room or max(map(width, lines)) <= room:
+            break
+    return lines
 
 
 def _cells(row: Row, noun: str) -> tuple[str, ...]:
