@@ -13,7 +13,7 @@ from rooda.cli.common import require_known, tab_loops
 from rooda.errors import OK, UsageProblem
 from rooda.loops import registry
 from rooda.loops.configuration import prices
-from rooda.run import history
+from rooda.run import cost_ledger
 from rooda.run.spending import Used, dollars, total
 from rooda.settings.where import valid_name, where
 
@@ -34,13 +34,13 @@ _BY: dict[str, Callable[[Used], str]] = {
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
 def usage(ctx: click.Context, name: str | None, since: str | None, by: str, as_json: bool) -> int:
-    """Sum up what the agents of this workspace used, including failed and killed calls. Days are UTC.
+    """Sum up what the agents of this workspace used, including failed and killed calls. Days are local.
 
     Cost is what the CLI reported, else tokens times the price in [prices], else unknown, which doesn't mean 0.
     """
     start = start_of(since) if since else ""
     here = where(ctx)
-    calls = list(history.used(here.workspace, valid_name(name) if name else None, start, partial(prices, here)))
+    calls = cost_ledger.all_calls(here.workspace, valid_name(name) if name else None, start, partial(prices, here))
     if name and not calls:
         require_known(here, name)
     rows = [_row(key, group) for key, group in _grouped(calls, _BY[by]).items()]

@@ -20,12 +20,15 @@ WORDS = {
     "stop": Word("rooda.cli.control:stop", "End a running loop as Ctrl+C would; its state is saved."),
     "pause": Word("rooda.cli.control:pause", "Suspend a running loop and its agent."),
     "continue": Word("rooda.cli.control:continue_", "Continue a paused loop."),
+    "say": Word("rooda.cli.messages:say", "Give a running loop a note for its next prompt."),
+    "set": Word("rooda.cli.messages:set_", "Change the limits of a running loop."),
     "attach": Word("rooda.cli.control:attach", "Watch a running loop; Ctrl+C leaves it alone."),
     "logs": Word("rooda.cli.logs:logs", "Show what the latest run did, iteration by iteration."),
     "events": Word("rooda.cli.logs:events", "Print the events of the latest run as JSON lines; -f follows."),
     "why": Word("rooda.cli.why:why", "Show why a run continued, failed, paused or stopped."),
     "runs": Word("rooda.cli.runs:runs", "List past runs, newest first: when, what, outcome, cost."),
     "usage": Word("rooda.cli.usage:usage", "Sum up tokens, time and cost per loop, run, iteration, agent or day."),
+    "forecast": Word("rooda.cli.forecast:command", "Estimate what further iterations cost, and how long they take."),
     **{
         kind: Word(f"{row.package}.cli:{kind}", row.summary, row.starting)
         for kind, row in registry.KINDS.items()

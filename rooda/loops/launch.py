@@ -13,7 +13,7 @@ from rooda.git import command, worktrees
 from rooda.git.repository import read_head
 from rooda.loops.options import RunOptions
 from rooda.processes import detach, ledger, lock, table
-from rooda.run import folder, history
+from rooda.run import folder, history, messages
 from rooda.run.setup import Setup
 from rooda.settings import layers
 from rooda.settings.schema import LOOP
@@ -89,10 +89,16 @@ def _write_owner(held: lock.Lock) -> None:
 
 def with_earlier_limits(setup: Setup, workspace: str, kind: str, name: str, typed: Json) -> Setup:
     """Return a resumed run's setup. Its limits are those given now, else the last session's, else the settings'."""
-    before = history.last_limits(workspace, name, kind)._asdict()
+    before = history.last_limits(workspace, name, kind)._asdict() | limits_set(workspace, kind, name)
     fields = {row.into.removeprefix("budget."): key for key, row in LOOP.items() if row.into.startswith("budget.")}
     going_on = {field: before[field] for field, key in fields.items() if key not in typed and before[field]}
     return setup._replace(budget=setup.budget._replace(**going_on))
+
+
+def limits_set(workspace: str, kind: str, name: str) -> dict[str, float]:
+    """Return the limits that the user changed with `rooda set` during the last session of a run."""
+    session = history.newest(workspace, name, kind)
+    return messages.limits_in(session.folder) if session else {}
 
 
 def warn(screen: Screen, text: str) -> None:

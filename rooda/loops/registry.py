@@ -42,11 +42,15 @@ class Row(NamedTuple):
     only_name: str = ""  # name of its loop, if a workspace can have only one of this kind
     explains_pause: bool = False  # its status lines say why it paused
     on_branch: bool = False  # its state is committed: undo needs its branch, and a resume drops later commits
+    hears_notes: bool = False  # its prompts have the notes of `rooda say`
+    can_set_iterations: bool = False  # `rooda set --iterations` changes its limit
     demo: str = ""  # module that creates a demo project
 
 
 KINDS = {
-    OODA: Row("rooda.loops.procedure", homes=(".rooda/state",), locks="state/"),
+    OODA: Row(
+        "rooda.loops.procedure", homes=(".rooda/state",), locks="state/", hears_notes=True, can_set_iterations=True
+    ),
     "reflex": Row(
         "rooda.loops.reflex",
         "Write one artifact and refine it until its rules hold.",

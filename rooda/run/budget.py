@@ -14,6 +14,7 @@ from rooda.errors import Cause, LimitReached
 from rooda.run import history, installed
 from rooda.run.budgets import first_limit, has_limit
 from rooda.run.cost_ledger import CostLedger
+from rooda.run.messages import Inbox
 from rooda.run.setup import Setup
 from rooda.run.spending import BudgetUse, Spent, Used, add, dollars, in_words, plus, reached_limit, total, uncounted
 
@@ -28,9 +29,12 @@ _UNKNOWN = "the usage of a call is unknown, since the transcript or the event lo
 class BudgetGate:
     """Counts what a run uses over all its sessions, and admits calls until a limit is reached."""
 
-    def __init__(self, setup: Setup, purse: CostLedger, wait: Wait, signalled: Callable[[], int], warn: Warn) -> None:
+    def __init__(
+        self, setup: Setup, purse: CostLedger, inbox: Inbox, wait: Wait, signalled: Callable[[], int], warn: Warn
+    ) -> None:
         self._budget, self._unknown_call = setup.budget, setup.unknown_call
         self._budgets, self._agent, self._purse = setup.budgets, setup.agent, purse
+        self._inbox = inbox
         self._wait, self._signalled, self._warn = wait, signalled, warn
         self._warned = self._lost_call = False
         self._accounts: dict[str, str] = {}  # by the agent's name
@@ -92,6 +96,7 @@ class BudgetGate:
     def _limit_of_run(self) -> Cause | None:
         if version := installed.other_version():
             return Cause("upgrade", problem=installed.in_words(version))
+        self._budget = self._inbox.with_limits(self._budget)
         if self._agent and self._lost_call and has_limit(self._budgets, self._agent):
             return first_limit(self._budgets, self._agent, "")._replace(problem=_UNKNOWN)
         lost = self._spent.lost if self._budget.tokens or not self._unknown_call else 0

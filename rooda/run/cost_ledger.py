@@ -300,6 +300,13 @@ def calls_of(workspace: str, name: str | None = None) -> Iterator[Used]:
         return
 
 
+def all_calls(workspace: str, name: str | None, since: str, prices: Pricing) -> list[Used]:
+    """Return all calls of a workspace since a timestamp: those of its logs, and those whose logs were deleted."""
+    logged = {os.path.basename(each) for each in run_folder.all_of(workspace, name) if os.path.exists(f"{each}/{NAME}")}
+    deleted = [call for call in calls_of(workspace, name) if call.run not in logged and call.ts[:19] >= since[:19]]
+    return [*deleted, *history.used(workspace, name, since, prices)]
+
+
 def is_alive(record: Json) -> bool:
     """True if the owner of a session is alive. One on another machine counts as alive for a day."""
     if record.get("host") != os.uname().nodename:

@@ -302,6 +302,21 @@ class Stopping(Event, name="stopping"):
     what: Annotated[str, "agent", "command"]  # what was running
 
 
+class NotesGiven(Event, name="notes.given"):
+    """The prompt has notes of the user (`rooda say`)."""
+
+    notes: list[str]  # the texts, oldest first
+
+
+class LimitsChanged(Event, name="limits.changed"):
+    """The user changed limits of the running loop (`rooda set`); 0 = no limit."""
+
+    iterations: int = ABSENT  # the new maximum of iterations
+    cost: float = ABSENT  # dollars
+    tokens: int = ABSENT
+    seconds: float = ABSENT  # run time
+
+
 class Problem(Event, name="problem"):
     """A problem that did not stop the run. May be emitted at any time."""
 

@@ -35,6 +35,7 @@ from rooda.run.event_records import (
 )
 from rooda.run.events import Events, Journal
 from rooda.run.folder import RunFolder, new_id
+from rooda.run.messages import Inbox
 from rooda.run.prompts import Measure, PromptFile
 from rooda.run.records import TURN_EVENTS, Command, CommandResult, Gate, Gates, Owner
 from rooda.run.setup import Watch
@@ -65,7 +66,6 @@ class Session:
         gc.freeze()  # collections would write to memory that is shared with the guardian
         gc.enable()  # off since startup, while modules were loading
         linux.return_large_blocks()
-        installed.guard()
         self._began = clock.monotonic()
         self.folder = folder = RunFolder(workspace, new_id(workspace, owner.name))
         detach.report_started(folder.run, folder.ready, workspace)
@@ -86,7 +86,7 @@ class Session:
         self._ledger = Ledger(held, folder.run, self._events.warn)
         self._commands = CommandRunner(self.context, self._limits, self.emit)
         self._prompt = PromptFile(folder)
-        self._purse = self._purse_of(owner)
+        self._purse, self.inbox = self._purse_of(owner), Inbox(folder, workspace, owner, self.emit)
         self._gate = self._budget_gate(owner)
         self.reached_limit = self._gate.reached_limit
         self.calls = AgentCalls(
@@ -106,7 +106,8 @@ class Session:
         return CostLedger(place, owner.setup.budgets, lambda: agent.prices if agent else {}, self._events.warn)
 
     def _budget_gate(self, owner: Owner) -> BudgetGate:
-        gate = BudgetGate(owner.setup, self._purse, self._wait_until, self.signalled, self._events.warn)
+        installed.guard()
+        gate = BudgetGate(owner.setup, self._purse, self.inbox, self._wait_until, self.signalled, self._events.warn)
         if owner.resumed:
             gate.count_earlier(self.context.workspace, owner.name, owner.kind.name, owner.setup.agent)
         return gate

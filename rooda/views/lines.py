@@ -77,6 +77,23 @@ def _resting(record: Json) -> list[Line]:
     return [warning(text, to_stderr=True)]
 
 
+def _notes(record: Json) -> list[Line]:
+    return [info(f"Note from the user: {' '.join(str(note).split())}", to_stderr=True) for note in record["notes"]]
+
+
+def changed_limits(record: Json) -> str:
+    """Format the limits that the user changed with `rooda set`."""
+    units = {"iterations": "iterations {}", "cost": "cost ${}", "tokens": "tokens {}", "seconds": "seconds {}"}
+    found = (
+        text.format(format_number(record[key]) if record[key] else "∞") for key, text in units.items() if key in record
+    )
+    return f"The user set new limits: {', '.join(found)}"
+
+
+def _limits(record: Json) -> list[Line]:
+    return [info(changed_limits(record), to_stderr=True)]
+
+
 def _unsaved(record: Json) -> list[Line]:
     text = f"State could not be saved to {record['path']} ({record['why']}); the loop continues without it"
     return [error(text, to_stderr=True)]
@@ -144,6 +161,8 @@ def _prompt_assembled(record: Json) -> list[Line]:
 
 
 _MAKERS: LineMakers = {
+    "notes.given": _notes,
+    "limits.changed": _limits,
     "prompt.assembled": _prompt_assembled,
     "budget.exceeded": _over_budget,
     "output.truncated": _truncated,

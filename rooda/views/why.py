@@ -10,7 +10,7 @@ from rooda.base.json import Json
 from rooda.base.text import format_number
 from rooda.run.history import SessionState
 from rooda.run.spending import cause_of
-from rooda.views.lines import LEVELS, LineMakers, lines
+from rooda.views.lines import LEVELS, LineMakers, changed_limits, lines
 
 if TYPE_CHECKING:
     from rooda.views.summary import Words
@@ -137,6 +137,15 @@ def _waited(record: Json, past: Past) -> Iterator[Reason]:
     yield Reason(record["ts"], record["display"], "waited", rule, *past.transcript())
 
 
+def _notes(record: Json, past: Past) -> Iterator[Reason]:
+    for note in record["notes"]:
+        yield Reason(record["ts"], record["display"], "told", f"the user said (rooda say): {' '.join(note.split())}")
+
+
+def _limits_changed(record: Json, past: Past) -> Iterator[Reason]:
+    yield Reason(record["ts"], record["display"], "told", f"{changed_limits(record)} (rooda set)")
+
+
 def _warnings(record: Json, own: LineMakers) -> Iterator[Reason]:
     """Yield a reason for each warning on the screen, except those that another reason repeats."""
     if record["event"] in ("iteration.ended", "budget.exceeded", "agent.ended", "gate.ended"):
@@ -150,7 +159,7 @@ def _warnings(record: Json, own: LineMakers) -> Iterator[Reason]:
 def limits(record: Json) -> str:
     """Return the rule by which a cost, token, time or account limit ended the run; "" if the log has no cause."""
     cause = cause_of(record)
-    return _LIMITS.get(cause.kind, "") if cause else ""
+    return (_OF_ALL_RUNS if cause.budget else _LIMITS.get(cause.kind, "")) if cause else ""
 
 
 def stopped(record: Json) -> str:
@@ -163,8 +172,15 @@ def stopped(record: Json) -> str:
 
 
 _OF_RUN = "money, tokens and time are counted over all sessions of a run, and tested before each call"
+_OF_ALL_RUNS = "a budget counts all runs of the user, with what running calls have reserved; tested before each call"
 _LIMITS = {  # keyed by kind of cause
+    "upgrade": "another version of rooda was installed; a process never runs parts of two",
     "account": 'a usage limit is not waited for with on_limit = "stop"',
     **dict.fromkeys(("cost", "tokens", "time"), _OF_RUN),
 }
-_MAKERS: ReasonMakers = {"agent.started": _agent_switched, "resting": _waited}
+_MAKERS: ReasonMakers = {
+    "agent.started": _agent_switched,
+    "resting": _waited,
+    "notes.given": _notes,
+    "limits.changed": _limits_changed,
+}

@@ -147,6 +147,8 @@ def recorded(ws: Workspace) -> list[dict[str, Any]]:
     ws.procedure("build", "max_output_buffer = 1024\n", gates={"tests": 'test "$ROODA_ITERATION" != 2'})
     ws.exits(1)
     ws.side(1, "head -c 2000 /dev/zero")
+    limits = "-n 9 --max-cost 99 --max-tokens 9999999 --max-duration 999"
+    ws.side(1, f"unset ROODA_RUN; {sys.executable} -m rooda say Hello; {sys.executable} -m rooda set {limits}")
     ws.signal_at(3)
     ws.git("init", "-q")
     ws.write(".env", "KEY=1\n", 0o600)

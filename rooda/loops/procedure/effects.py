@@ -58,7 +58,7 @@ class Effects(World):
     def compose(self, procedure: Procedure, iteration: int) -> Prompt:
         marks = () if procedure.preamble else prompt_marks(procedure)  # a preamble names the iteration
         same, self._marks = bool(marks) and marks == self._marks, marks
-        status, before = self._status.text(procedure) if procedure.feedback else "", self._reported
+        status, before = self._status.text(procedure), self._reported
         self._reported = status
         from rooda.run.prompts import Measure
 
@@ -85,7 +85,10 @@ class Effects(World):
         return feedback.command_text(fragment.command, done, ends_of(done.output), self._session.clean)
 
     def ask(self, call: Call) -> Reply:
-        return self._session.calls.ask(call)
+        reply = self._session.calls.ask(call)
+        if reply.ended == "interrupted":
+            self._session.inbox.give_back()
+        return reply
 
     def check(self, gates: tuple[Gate, ...], iteration: int) -> Gates:
         return self._session.check(gates, iteration)

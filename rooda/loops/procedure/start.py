@@ -228,8 +228,10 @@ def run_session(
         kept = (*asked.remembered, *([f"--context={asked.task}"] if asked.task else []))
         owner = Owner(KIND, procedure.name, procedure.setup, state is not None, kept)
         session = Session(where.workspace, owner, signals, screen.show, screen.tick(), held)
-        store = procedure_store.ProcedureStore(Place(where.workspace, procedure.name), session.emit)
-        began = initial_state(procedure, state, asked)
+        store = procedure_store.ProcedureStore(
+            Place(where.workspace, procedure.name), session.emit, session.inbox.new_limits
+        )
+        began = initial_state(procedure, state, asked, where.workspace)
         session.emit(_opening(procedure, began, state is None))
         try:
             earlier = _earlier(where.workspace, procedure.name) if state is not None else []
@@ -262,9 +264,12 @@ def _opening(procedure: Procedure, began: OodaState, is_new: bool) -> RunStarted
     )
 
 
-def initial_state(procedure: Procedure, state: OodaState | None, asked: RunOptions) -> OodaState:
+def initial_state(procedure: Procedure, state: OodaState | None, asked: RunOptions, workspace: str) -> OodaState:
     """Return the state that a start or a resume begins with."""
     if state is None:
         return fresh(procedure, clock.rfc3339(clock.now()))
-    limits = (asked.flags.get("default_iterations"), asked.flags.get("failure_threshold"))
+    most = asked.flags.get("default_iterations")
+    if most is None and (found := launch.limits_set(workspace, OODA, procedure.name).get("iterations")) is not None:
+        most = int(found)
+    limits = (most, asked.flags.get("failure_threshold"))
     return resumed_state(state._replace(procedure_name=procedure.name), *limits)

@@ -23,14 +23,16 @@ class Status:
     def __init__(self, session: "Session", earlier: Iterable[Json] = ()) -> None:
         """`earlier`: events of earlier sessions of the run."""
         self._session, self._past = session, Past(earlier)
-        self.notes: list[str] = []  # of the user, for the next prompt
         session.subscribe(self._past.add, Past.EVENTS)
 
     def text(self, procedure: Procedure) -> str:
         """Return the section for the current iteration; "" if there is nothing to report."""
         past, gates = self._past, procedure.gates or ()
+        notes = self._session.inbox.notes(past.number)
+        if not procedure.feedback:
+            return feedback.section(past, (), Facts(notes=notes)) if notes else ""
         remarks = feedback.remarks(procedure, past.last)
-        if not (gates or past.has_failed or self.notes or remarks):
+        if not (gates or past.has_failed or notes or remarks):
             return ""
         workspace, failed = self._session.context.workspace, past.failed(gates)
         return feedback.section(
@@ -38,7 +40,7 @@ class Status:
             [gate._replace(command=self._session.clean(gate.command)) for gate in gates],
             Facts(
                 left=left_of(procedure)._replace(used=self._session.used()),
-                notes=self.notes,
+                notes=notes,
                 remarks=remarks,
                 outputs=outputs_of(failed, workspace, self._session.clean) if failed else (),
                 changed=changed_files(workspace, past.began, past.newest) if past.was_cut_off else None,

@@ -6,6 +6,7 @@ A loop continues if its state file can't be written.
 import json
 import os
 import re
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from rooda.base import clock, files
@@ -48,8 +49,9 @@ class Place(NamedTuple):
 class ProcedureStore:
     """Saves the state at the end of each turn. An interrupted turn is repeated."""
 
-    def __init__(self, place: Place, emit: Emit) -> None:
-        self._place, self._emit = place, emit
+    def __init__(self, place: Place, emit: Emit, new_limits: Callable[[], Mapping[str, float]] = dict) -> None:
+        """`new_limits`: returns the limits that the user has changed while the loop runs."""
+        self._place, self._emit, self._new_limits = place, emit, new_limits
         self._written: OodaState | None = None
         self._durations = bytearray()
         self._complained = -1
@@ -62,6 +64,7 @@ class ProcedureStore:
 
     def carry(self, scope: Scope, state: Any) -> Any:
         """Write the state; remove the file of a completed procedure."""
+        state = state._replace(max_iterations=int(self._new_limits().get("iterations", state.max_iterations)))
         if state == self._written:
             return state
         began = clock.monotonic()
