@@ -3,12 +3,14 @@
 import os
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
 import click
 from click.core import ParameterSource
 
 from rooda.base import files
+from rooda.base.dirs import shipped
 from rooda.cli import common
 from rooda.cli.exits import ERROR, WARNING
 from rooda.errors import FAILED, OK, UNDECIDED, Interrupted, RoodaError, Undecided, UsageProblem
@@ -19,6 +21,7 @@ from rooda.processes.guardian import MANAGER_VARIABLES
 from rooda.processes.signals import StopRequest
 from rooda.run import folder, history, workspaces
 from rooda.run.ended import cut_off
+from rooda.run.events import VERSION
 from rooda.settings.where import Where, parent_hint, where, with_typed
 
 
@@ -192,8 +195,25 @@ def _of(workspace: str) -> Iterator[CutOff]:
             sessions = history.sessions(workspace, name, kind)
             held = name in paths and lock.is_held(paths[name])
             if sessions and not held and _is_cut_off(sessions[-1]):
-                why = signed.why_not(workspace, kind, name, sessions[-1])
+                why = _of_another_version(sessions[-1]) or signed.why_not(workspace, kind, name, sessions[-1])
                 yield CutOff(workspace, Loop(kind, name, paths.get(name, "")), sessions[-1].folder, why)
+
+
+def _of_another_version(session: history.SessionLog) -> str:
+    """Return why a log is not of this version of rooda: its start or end lacks a field that they have today."""
+    for event in filter(None, (session.opening, session.ended)):
+        if event.get("v") != VERSION or not _required_fields(session.loop, event["event"]) <= {*event}:
+            return f"{session.path} was written by another version of rooda"
+    return ""
+
+
+@cache
+def _required_fields(loop: str, event: str) -> frozenset[str]:
+    import json
+
+    schema = json.loads(files.text(shipped("config", "events.schema.json")))
+    own = schema["$defs"].get(f"{loop}:{event}") or schema["$defs"].get(f"any:{event}") or {}
+    return frozenset((*schema["required"], *own.get("required", ())))
 
 
 def damaged(workspace: str, kind: str) -> list[str]:

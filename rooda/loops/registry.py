@@ -79,6 +79,8 @@ KINDS = {
         resume="rooda goal continue",
         only_name="goal",
         explains_pause=True,
+        hears_notes=True,
+        can_set_iterations=True,
     ),
 }
 

@@ -7,7 +7,7 @@ its fields are the descriptions. A field with the default ABSENT may be missing 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypedDict, dataclass_transform
 
 from rooda.run.setup import Budget
@@ -32,6 +32,21 @@ class Event(SimpleNamespace):
     def facts(self) -> dict[str, Any]:
         """The event's fields with their values. Not a copy."""
         return self.__dict__
+
+
+TURN = frozenset(("iteration", "display"))  # fields that every event of an iteration has
+
+
+def required_fields(module: ModuleType) -> dict[str, frozenset[str]]:
+    """Return the fields that an event always has, for each event that a module defines, by the event's name."""
+    found = {}
+    for kind in vars(module).values():
+        if isinstance(kind, type) and issubclass(kind, Event) and kind is not Event:
+            above = kind.__mro__[: kind.__mro__.index(Event)]
+            names = (name for each in above for name in vars(each).get("__annotations__", ()))
+            always = frozenset(name for name in names if not hasattr(kind, name))
+            found[kind.NAME] = always if kind.NAME.startswith("run.") else TURN | always
+    return found
 
 
 Emit: TypeAlias = Callable[[Event], None]

@@ -6,9 +6,11 @@ import signal
 import sys
 from pathlib import Path
 
+from tests.kit import kinds
+from tests.kit.kinds import plan
 from tests.kit.spending import calls, paid
 from tests.kit.swarm import loop_of
-from tests.kit.workspace import Running, Workspace, until, waiting
+from tests.kit.workspace import FAKE_AI, Running, Workspace, until, waiting
 
 
 def held(ws: Workspace, *words: str, call: int = 1, **keys: object) -> Running:
@@ -113,6 +115,53 @@ def test_E_45_the_cost_limit_of_a_running_loop(ws: Workspace) -> None:
     assert go(ws, running) == 4 and calls(ws) == 2
     assert ws.rooda("resume").code == 4 and calls(ws) == 2
     assert ws.rooda("resume", "--max-cost", "2").code == 4 and calls(ws) == 3
+
+
+def test_E_45_a_goal_hears_and_obeys(ws: Workspace) -> None:
+    """Its next step has the note, and its limit of iterations changes; a flow refuses both with a sentence."""
+    ws.config(f"[goal]\nai_cmd = {json.dumps(FAKE_AI)}\n")
+    ws.write("plan.json", json.dumps(plan()))
+    ws.side("step-1", waiting(ws.file("go")))
+    running = ws.start("goal", "run", "Make it", "--plan", "plan.json", "--headless", "--iterations", "9")
+    until(lambda: [call for call in ws.calls if call.kind == "step"], what="a step")
+    assert ws.rooda("say", "Mind the linter").code == 0
+    assert "2 iterations" in ws.rooda("set", "-n", "2").out
+    assert go(ws, running) == 4
+    steps = [call.text for call in ws.calls if call.kind == "step"]
+    assert ["- Mind the linter" in text for text in steps] == [False, True]
+
+
+def test_E_45_a_kind_without_notes_says_so(ws: Workspace) -> None:
+    """A reflex loop's prompts are fixed: exit 2; its cost limit can be set."""
+    ws.config(f"[reflex]\nai_cmd = {json.dumps(FAKE_AI)}\n")
+    ws.write("rules.json", kinds.rules())
+    ws.side("plan", waiting(ws.file("go")))
+    running = ws.start(*kinds.reflex(2))
+    ws.wait_calls(1)
+    for words in (("say", "x"), ("set", "-n", "3")):
+        ran = ws.rooda(*words)
+        assert ran.code == 2 and "page" in ran.err, ran.both
+    assert ws.rooda("set", "--max-cost", "3").code == 0
+    running.stop()
+
+
+def test_E_47_a_log_of_another_version_is_not_resumed_by_itself(ws: Workspace) -> None:
+    """`resume --all` names the line to type; no command fails at such a log; a typed resume goes on."""
+    running = held(ws)
+    os.kill(running.pid, signal.SIGKILL)
+    running.finish(30)
+    ws.damages_events = True
+    ws.write("go", "")
+    (log,) = Path(ws.file(".rooda/runs")).glob("*/events.jsonl")
+    kept = ("ts", "event", "run", "loop", "procedure")
+    old = [{key: value for key, value in json.loads(line).items() if key in kept} for line in log.open()]
+    log.write_text("".join(json.dumps(record) + "\n" for record in old))
+    ran = ws.rooda("resume", "--all")
+    assert len(ws.calls) == 1 and "was written by another version of rooda" in ran.err
+    assert f"rooda -C {ws.path} resume build" in ran.err and ran.err.count("\n") == 1
+    for words in ("status", "logs", "why", "usage", "runs", "events", "forecast build"):
+        assert ws.rooda(*words.split()).code == 0, words
+    assert ws.rooda("resume", "build").code == 0 and len(ws.calls) == 5
 
 
 def test_E_45_an_agent_changes_no_limit(ws: Workspace) -> None:

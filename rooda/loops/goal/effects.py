@@ -15,6 +15,7 @@ from rooda.loops.goal.criteria import Criterion, evidence_name
 from rooda.loops.goal.events import CriterionVerified
 from rooda.loops.goal.files import REQUESTS, requested, what_is_requested
 from rooda.loops.goal.plan import MustNot
+from rooda.loops.goal.prompts import with_notes
 from rooda.loops.goal.watched_files import Watch, is_counted, relative_counts
 from rooda.loops.goal.world import LOST, CallResult, Finding, Fingerprint, Question, Violations, World
 from rooda.processes.regex import matches
@@ -125,6 +126,8 @@ class Effects(World):
         self._judges += kind == "judge"
         label = f"judge-{self._judges}" if kind == "judge" else kind
         measure = Measure(setup.token_encoding, setup.token_budget)
+        inbox = self._session.inbox
+        text = with_notes(text, inbox.notes(number)) if kind == "step" else text
         prompt = self._session.prompt(lambda: text, f"{number:04d}-{label}", measure)
         if kind == "step" and self._yes == "one":  # the pending gate has been passed
             self._yes = ""
@@ -138,6 +141,8 @@ class Effects(World):
             )
         finally:
             lost = folder_replaced(descriptor, self._workspace)
+        if kind == "step" and reply.ended == "interrupted":
+            inbox.give_back()
         edits = self._edits(reply.answer.edits) if kind == "step" else {}
         result = result_of(agent, reply, prompt.size, self._context.cost_per_call, edits)
         if lost:

@@ -15,6 +15,12 @@ from rooda.run.records import Ending
 from rooda.run.spending import cause_facts
 
 
+def with_notes(prompt: str, notes: Sequence[str]) -> str:
+    """Return the prompt, after the notes that the user gave with `rooda say`, if any."""
+    lines = [f"- {' '.join(note.split())}" for note in notes]
+    return "\n".join(["## STATUS", "", "Notes from the user:", *lines, "", prompt]) if lines else prompt
+
+
 def iteration_started(state: GoalState) -> IterationStarted:
     return IterationStarted(
         iteration=state.iteration,

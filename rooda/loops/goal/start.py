@@ -160,7 +160,12 @@ def open_session(
         world = Effects(session, context, Asker(signals, prepared.headless), watch)
         stream = "the agent's event stream, else " if reader(prepared.agent.output).tells_edits else ""
         try:
-            yield OpenSession(session, world, GoalStore(place, session.emit, session.clean), f"{stream}{BY_LOOKING}")
+            yield OpenSession(
+                session,
+                world,
+                GoalStore(place, session.emit, session.clean, session.inbox.new_limits),
+                f"{stream}{BY_LOOKING}",
+            )
         finally:
             screen.close()
             session.close()

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rooda.base import files
@@ -25,9 +25,17 @@ _SPENT = {"dollars": "cost", "calls": "calls", "unknown": "unknown", "estimated"
 class GoalStore:
     """Saves the state of a goal and loads it."""
 
-    def __init__(self, place: Place, emit: Emit, clean: Callable[[str], str] = str) -> None:
-        self._place, self._emit, self._clean = place, emit, clean
+    def __init__(
+        self,
+        place: Place,
+        emit: Emit,
+        clean: Callable[[str], str] = str,
+        new_limits: Callable[[], Mapping[str, float]] = dict,
+    ) -> None:
+        """`new_limits`: returns the limits that the user has changed while the goal runs."""
+        self._place, self._emit, self._clean, self._new_limits = place, emit, clean, new_limits
         self._written: GoalState | None = None
+        self._limit_set = 0
         self._bytes: tuple[bytes, ...] = ()  # possible contents of the state file, if only rooda writes it
         self._unsure = False  # a write failed: the file has one of these contents, or is missing
         self._journaled = ("", -1)  # run and iteration of the journal's last line
@@ -45,6 +53,14 @@ class GoalStore:
         except StateDamaged:  # already reported when the goal was opened
             return Saved()
 
+    def _limited(self, state: GoalState) -> GoalState:
+        """Return the state with the limit of iterations that the user has set; a continue may have raised it since."""
+        limit = int(self._new_limits().get("iterations", 0))
+        if not limit or limit == self._limit_set:
+            return state
+        self._limit_set = limit
+        return state._replace(limit=limit)
+
     def _tidy(self) -> None:
         try:
             tidy(self._place)
@@ -53,6 +69,7 @@ class GoalStore:
 
     def carry(self, scope: Scope, state: Any) -> Any:
         """Save the state: the journal first, state.json last, so that no file is behind state.json."""
+        state = self._limited(state)
         self.last = shown = self._shown(state)
         if shown == self._written:
             return state

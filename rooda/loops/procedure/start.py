@@ -9,7 +9,7 @@ from rooda.errors import ConfigProblem, Interrupted, StateDamaged, Undecided, Us
 from rooda.loops import launch, options
 from rooda.loops.kernel import Turns
 from rooda.loops.options import RunOptions
-from rooda.loops.procedure import effects, gates, loop, progress, settings, status
+from rooda.loops.procedure import effects, events, gates, loop, progress, settings, status
 from rooda.loops.procedure import store as procedure_store
 from rooda.loops.procedure.effects import Effects
 from rooda.loops.procedure.events import KIND, RunResumed, RunStarted
@@ -33,8 +33,8 @@ from rooda.loops.registry import OODA
 from rooda.loops.remembered import has_remembered, with_remembered
 from rooda.processes import lock
 from rooda.processes.signals import Signals
-from rooda.run import history, questions
-from rooda.run.event_records import limits_of
+from rooda.run import event_records, history, questions
+from rooda.run.event_records import limits_of, required_fields
 from rooda.run.records import Owner
 from rooda.run.session import Session
 from rooda.settings import agents, layers
@@ -250,8 +250,13 @@ def run_session(
 
 
 def _earlier(workspace: str, name: str) -> list[Json]:
-    """Return the events of the run's earlier sessions that a resume remembers and STATUS reports."""
-    return [*history.events_of_run(workspace, name, KIND.name, {*Past.EVENTS, *progress.EVENTS})]
+    """Return the events of the run's earlier sessions that a resume remembers and STATUS reports.
+
+    Leaves out events of another version of rooda, which lack fields that they have today.
+    """
+    found = history.events_of_run(workspace, name, KIND.name, {*Past.EVENTS, *progress.EVENTS})
+    required = {**required_fields(event_records), **required_fields(events)}
+    return [record for record in found if required[record["event"]] <= {*record}]
 
 
 def _opening(procedure: Procedure, began: OodaState, is_new: bool) -> RunStarted:
