@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.snapshots import moments, refs, repository, tree_of
+from tests.kit.snapshots import add_submodule, moments, refs, repository, tree_of
 from tests.kit.workspace import Workspace
 
 
@@ -16,12 +16,8 @@ def git(ws: Workspace, folder: str, *words: str) -> None:
 
 def test_a_submodule_is_named_and_not_touched(ws: Workspace) -> None:
     """Commits inside a submodule are its own history: the undo reports that and restores everything else."""
-    other = f"{ws.root}/other"
-    os.makedirs(other)
-    git(ws, other, "init", "-q")
-    git(ws, other, "commit", "-q", "--allow-empty", "-m", "x")
     repository(ws, {"a": "1\n"})
-    git(ws, ws.path, "-c", "protocol.file.allow=always", "submodule", "add", "-q", other, "sub")
+    add_submodule(ws, "sub")
     ws.git("commit", "-q", "-m", "sub")
     ws.side(1, "echo 2 >a; cd sub; echo 1 >f; git add f; git commit -q -m more")
     assert ws.rooda("build", "-n", "1").code == 0

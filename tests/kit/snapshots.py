@@ -1,6 +1,7 @@
 """A repository to make snapshots of, and what there is of them."""
 
 import subprocess
+from pathlib import Path
 from typing import Any
 
 from .workspace import Workspace
@@ -16,6 +17,16 @@ def repository(ws: Workspace, files: dict[str, str], loop: dict[str, Any] | None
     ws.git("init", "-q")
     ws.git("add", "-A")
     ws.git("commit", "-q", "-m", "the beginning")
+
+
+def add_submodule(ws: Workspace, name: str) -> None:
+    """Add another repository, with the file `f`, to the index as a submodule."""
+    other = f"{ws.root}/other"
+    ws.git("init", "-q", other)
+    Path(other, "f").write_text("as it was\n")
+    ws.git("-C", other, "add", "f")
+    ws.git("-C", other, "commit", "-q", "-m", "one")
+    ws.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", other, name)
 
 
 def refs(ws: Workspace) -> list[str]:

@@ -13,6 +13,7 @@ import pytest
 from rooda.demo.goal import SPEC
 from tests.kit.flow import Flow
 from tests.kit.processes import Running, alive
+from tests.kit.snapshots import add_submodule
 from tests.kit.workspace import Workspace, until
 
 PASSES = "---\nsensor: unit\nstatus: pass\n---\n"
@@ -410,14 +411,10 @@ def test_F_196_where_line_ends_are_translated(flow: Flow, settings: str, begun: 
     assert flow.labels() == ["0", "1", "2"] and flow.clean()
 
 
-def test_a_submodule(flow: Flow, tmp_path: Path) -> None:
+def test_a_submodule(flow: Flow) -> None:
     """The run records a new commit of a submodule."""
     flow.scenario("S1")
-    inner = tmp_path / "inner"
-    env = flow.ws.env
-    for command in (["init", "-q", str(inner)], ["-C", str(inner), "commit", "-q", "--allow-empty", "-m", "one"]):
-        subprocess.run(["git", *command], env=env, check=True)
-    flow.ws.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "lib")
+    add_submodule(flow.ws, "lib")
     flow.commit("submodule")
     move = "!sh cd lib && git commit -q --allow-empty -m two\n## What Was Done\n\nmoved lib\n"
     flow.say("actuator-main", move)

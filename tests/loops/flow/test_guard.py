@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.kit.flow import Flow
+from tests.kit.snapshots import add_submodule
 
 MOVES = {
     "branch -f": ("git branch -f main $(git commit-tree -m x HEAD^{tree})", "main (to "),
@@ -212,12 +213,7 @@ def test_F_141_an_output_written_after_a_reset_is_accepted(flow: Flow) -> None:
 
 def with_submodule(flow: Flow) -> None:
     """`lib`, with a file of its own."""
-    inner = f"{flow.ws.root}/inner"
-    flow.ws.git("init", "-q", inner)
-    Path(inner, "f").write_text("as it was\n")
-    flow.ws.git("-C", inner, "add", "f")
-    flow.ws.git("-C", inner, "commit", "-q", "-m", "one")
-    flow.ws.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", inner, "lib")
+    add_submodule(flow.ws, "lib")
     flow.commit("submodule")
 
 
