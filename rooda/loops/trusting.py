@@ -42,10 +42,13 @@ def checked(found: Settings, asked: RunOptions, config: str | None, resumed: boo
     seen = trust_search.look(found)
     if ignores:
         return trust.ignoring(watched, seen)
-    if not trust_question.permitted(seen, found, resumed, config):
-        _ignored.add(seen.top)
-        return trust.ignoring(watched, seen)
-    return watched
+    while trust_question.permitted(seen, found, resumed, config):
+        before, seen = seen, trust_search.look(found)
+        if seen.facts == before.facts:
+            return watched
+        trust_watch.forget(seen.top)  # files changed while the question was open
+    _ignored.add(seen.top)
+    return trust.ignoring(watched, seen)
 
 
 def require_files(found: Settings, sources: "Iterable[Source]") -> None:

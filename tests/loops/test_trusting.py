@@ -320,6 +320,20 @@ def test_S_03_the_question(clone: Clone, key: str, code: int, ran: bool) -> None
     assert ws.exists("gate-ran") is ran
 
 
+def test_S_03_what_changes_while_the_question_is_open(bare: Workspace) -> None:
+    """The yes is for what was shown: rooda asks about the rest, now and at the next start."""
+    clone = Clone(bare, TOML)
+    asked = clone.ws.terminal("work")
+    until(lambda: "Trust them?" in asked.both)
+    clone.commit({"AGENTS.md": "## Quality Gates\n- x: `touch gate-ran`\n"})
+    clone.pull()
+    asked.type("y\n")
+    until(lambda: asked.both.count("Trust them?") == 2)
+    assert "touch gate-ran" in asked.both
+    asked.type("n\n")
+    assert asked.finish() == 3 and clone.ws.rooda("work").code == 3 and not clone.ws.exists("gate-ran")
+
+
 def test_S_03_the_question_fits_a_screen(bare: Workspace) -> None:
     gates = ", ".join(f'"true {n} {"x" * 200}"' for n in range(60))
     ws = Clone(bare, TOML.replace("\n\n", f"\nquality_gates = [{gates}]\n\n", 1)).ws
