@@ -111,13 +111,13 @@ def chosen_agents(subject: Subject) -> Iterator[Finding]:
         return
     agents: dict[str, Agent] = {}
     refused = False
-    for what, setup in _setups(subject.settings):
+    for name, setup in _setups(subject.settings):
         try:
             agent = setup().agent
         except RoodaError as problem:
             refused = True
-            if what:
-                yield Finding(what, BAD, problem.what, problem.hint)
+            if name not in _written(subject.settings):  # `written_settings` reports those
+                yield Finding("agent" if name == "build" else f"agent of {name}", BAD, problem.what, problem.hint)
             continue
         for each in (agent, *(agent.fallback if agent.on_limit == "switch" else ())) if agent else ():
             agents.setdefault(each.command, each)
@@ -128,17 +128,13 @@ def chosen_agents(subject: Subject) -> Iterator[Finding]:
 
 
 def _setups(found: layers.Settings) -> Iterator[tuple[str, Callable[[], Setup]]]:
-    """Yield a name for findings and a setup function for `build` and each procedure and kind that the user configured.
-
-    The name is "" for the user's procedures: `written_settings` has already reported their errors.
-    """
+    """Yield name and setup function of `build` and of each procedure and kind that the user configured."""
     written = _written(found)
     for name in [*written, *(["build"] if "build" not in written else [])]:
-        what = "" if name in written else "agent"
-        yield what, partial(registry.kind(registry.OODA).setup, found, name)
+        yield name, partial(registry.kind(registry.OODA).setup, found, name)
     for kind in registry.KINDS:
         if kind != registry.OODA and any(layer.table(kind) for layer in found.written):
-            yield f"agent of {kind}", partial(registry.kind(kind).setup, found, "")
+            yield kind, partial(registry.kind(kind).setup, found, "")
 
 
 def _startable(agent: Agent, workspace: str) -> Finding:
@@ -154,11 +150,27 @@ def _startable(agent: Agent, workspace: str) -> Finding:
 
 def _none_chosen(subject: Subject) -> Finding:
     known = [row["name"] for row in subject.agents if row["name"] != "demo"]
-    if known:
-        do = f"Choose one: rooda build --agent {known[0]}, or write it into [loop] of rooda.toml (rooda init does)."
+    if known and subject.settings:
+        line = agents.line_to_write(subject.settings, known[0])
+        do = f"{line}\nOr choose one for a run: rooda build --agent {known[0]}"
         return Finding("agent", WARN, "none is chosen", do)
-    do = "Install one (rooda agents lists them), or try a loop without an AI: rooda build --agent demo"
+    do = "Install one (rooda agents lists them), or try a loop without an AI: rooda init --demo DIR"
     return Finding("agent", BAD, "none is chosen, and none is installed", do)
+
+
+def timeouts(subject: Subject) -> Iterator[Finding]:
+    """Name the loops whose agent calls have no time limit."""
+    found = []
+    for name, setup in _setups(subject.settings) if subject.settings else ():
+        try:
+            bounds = setup().bounds
+        except RoodaError:
+            continue
+        if not bounds.iteration_timeout and not bounds.idle_timeout:
+            found.append(name)
+    if found:
+        do = "Set one under [loop] of rooda.toml: iteration_timeout = 1800 (seconds)"
+        yield Finding("timeouts", WARN, f"an agent call may take forever: {', '.join(found)}", do)
 
 
 def installed_agents(subject: Subject) -> Iterator[Finding]:
@@ -293,6 +305,6 @@ def _keys(subject: Subject) -> Iterator[Finding]:
 
 
 _CHECKS: tuple[Check, ...] = (
-    *(_python, _git, written_settings, quality_gates, undone_iterations, chosen_agents, installed_agents),
+    *(_python, _git, written_settings, quality_gates, undone_iterations, chosen_agents, timeouts, installed_agents),
     *(_terminal, _disk, _proc, _keys),
 )

@@ -1,11 +1,13 @@
 """`rooda init`: write a commented rooda.toml for a project."""
 
 import os
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import click
 
 from rooda.errors import RoodaError, UsageProblem
+from rooda.loops.options import Value
 from rooda.settings.schema import LOOP
 from rooda.settings.toml import toml_value
 from rooda.settings.types import Key
@@ -15,8 +17,15 @@ from rooda.settings.where import where
 @click.command("init")
 @click.option("--print", "show", is_flag=True, help="Print the file instead of writing it.")
 @click.option("--demo", metavar="DIR", help="Create a small project to try rooda on, with a scripted agent.")
+@click.option("--max-cost", metavar="N", type=Value(LOOP["max_cost"].type), help="Write this limit of dollars per run.")
+@click.option(
+    "--iteration-timeout",
+    metavar="N",
+    type=Value(LOOP["iteration_timeout"].type),
+    help="Write this limit of seconds per agent call.",
+)
 @click.pass_context
-def init(ctx: click.Context, show: bool, demo: str | None) -> int:
+def init(ctx: click.Context, /, show: bool, demo: str | None, **limits: float | None) -> int:
     """Write a commented rooda.toml for the project in this folder."""
     if demo is not None:
         from rooda.demo.project import scaffold
@@ -24,20 +33,47 @@ def init(ctx: click.Context, show: bool, demo: str | None) -> int:
         _show_demo(demo, scaffold(demo))
         return 0
     here = where(ctx)
-    return _write(here.current or here.workspace, show)
+    return _write(here.current or here.workspace, show, limits)
 
 
-def _write(workspace: str, show: bool) -> int:
+QUESTIONS = {
+    "max_cost": "Dollars after which a run starts no further agent call (Enter: no limit): ",
+    "iteration_timeout": "Seconds after which an agent call is ended (Enter: no limit): ",
+}
+
+
+def _asked(limits: Mapping[str, float | None]) -> dict[str, float]:
+    """Return the limits to write: those given, and at a terminal the user's answers for the others."""
+    from rooda.run import questions
+
+    found = {key: value for key, value in limits.items() if value is not None}
+    for key, question in QUESTIONS.items() if questions.at_terminal() else ():
+        while key not in found and (answer := (questions.typed_answer(question) or "").strip()):
+            try:
+                value = LOOP[key].type.read(answer)
+                problems = [fault.text for fault in LOOP[key].type.faults(value)]
+            except ValueError:
+                value, problems = None, [LOOP[key].type.expected]
+            if problems:
+                click.echo(f"{key} {problems[0]}", err=True)
+            else:
+                found[key] = value
+    return found
+
+
+def _write(workspace: str, show: bool, limits: Mapping[str, float | None]) -> int:
     from rooda.settings import detect
 
     projects = detect.gates(workspace)
     gates = [command for project in projects for command in project.commands]
-    found = Findings(detect.installed_agents(), gates, [project.because for project in projects])
+    path = os.path.join(workspace, "rooda.toml")
+    known = {key: value for key, value in limits.items() if value is not None}
+    wanted = known if show or os.path.lexists(path) else _asked(limits)
+    found = Findings(detect.installed_agents(), gates, [project.because for project in projects], wanted)
     content = text(found, _defaults())
     if show:
         click.echo(content, nl=False)
         return 0
-    path = os.path.join(workspace, "rooda.toml")
     _create(path, content)
     _report(workspace, path, found.agents, found.gates)
     return 0
@@ -69,7 +105,11 @@ def _report(workspace: str, path: str, agents: list[str], gates: list[str]) -> N
     from rooda.settings.detect import missing
 
     click.echo(f"Wrote {path}")
-    click.echo(f"Agent: {agents[0]}" if agents else "Agent: none found on PATH; name one in the file")
+    click.echo(
+        f"Agent: {agents[0]} (the line: agent = {toml_value(agents[0])})"
+        if agents
+        else "Agent: none found on PATH; name one in the file"
+    )
     for gate in gates:
         note = "  (not found: install it, or change the gate)" if missing(workspace, gate) else ""
         click.echo(f"Quality gate: {gate}{note}")
@@ -103,6 +143,7 @@ _TAIL = """
 #
 # [procedures.review]
 # summary = "Read the newest commit and report what is wrong with it"
+# default_iterations = 1
 # observe = "Read the newest commit and the code around it."
 # orient = "Compare it with what AGENTS.md asks for."
 # decide = "Pick the worst problem."
@@ -131,10 +172,18 @@ class Findings(NamedTuple):
     agents: list[str]
     gates: list[str]
     because: list[str]
+    limits: Mapping[str, float] = {}  # values of settings that the user gave
 
 
 def text(found: Findings, defaults: dict[str, Any]) -> str:
-    parts = (_agent(found), _gates(found), _progress(), _safety(), _others(defaults))
+    parts = (
+        _agent(found),
+        _gates(found),
+        _progress(),
+        _safety(),
+        _limits(found),
+        _others(defaults, found),
+    )
     return _HEAD + "\n[loop]\n" + "\n".join(parts) + _TAIL
 
 
@@ -167,15 +216,25 @@ def _safety() -> str:
     return f'{_comment("safety")}.\n{more}\nsafety = "snapshot"  # or "off"\n'
 
 
+def _limits(found: Findings) -> str:
+    return "".join(f"{_comment(key)}.\n{key} = {_number(value)}\n" for key, value in found.limits.items())
+
+
+def _number(value: float) -> str:
+    return toml_value(int(value) if value == int(value) else value)
+
+
 def _comment(key: str) -> str:
     what = LOOP[key].what
     return f"# {what[0].upper()}{what[1:]}"
 
 
-def _others(defaults: dict[str, Any]) -> str:
+def _others(defaults: dict[str, Any], found: Findings) -> str:
     """Return a commented line for each remaining setting."""
     lines = [
-        (f"# {key} = {toml_value(defaults.get(key, True))}", row) for key, row in LOOP.items() if key not in _LEFT_OUT
+        (f"# {key} = {toml_value(defaults.get(key, True))}", row)
+        for key, row in LOOP.items()
+        if key not in (*_LEFT_OUT, *found.limits)
     ]
     width = max(len(line) for line, _ in lines)
     return "".join(f"{line:{width}}  # {row.what}{_choices(row)}\n" for line, row in lines)

@@ -6,9 +6,9 @@ from typing import Any
 
 from rooda.agents.records import EXIT_GRACE, Agent
 from rooda.errors import ConfigProblem, RoodaError, UsageProblem
-from rooda.settings.layers import FLAG, Settings
+from rooda.settings.layers import FLAG, Settings, workspace_file
 from rooda.settings.lookup import Found, Lookup
-from rooda.settings.toml import Path
+from rooda.settings.toml import Path, toml_value
 from rooda.settings.types import COMMAND, nearest
 
 
@@ -81,18 +81,25 @@ def no_agent_text(settings: Settings, table: str = "[procedures.P]") -> str:
             "  ROODA_LOOP_AGENT=NAME             in the environment (or ROODA_LOOP_AI_CMD)",
             "  rooda init                        writes a rooda.toml with the agent found on this machine",
             f"Available agents: {', '.join(agents(settings)) or 'none'}",
-            _on_this_machine(),
+            _on_this_machine(settings),
         )
     )
 
 
-def _on_this_machine() -> str:
+def line_to_write(settings: Settings, name: str) -> str:
+    """Return the sentence that names the line which chooses this agent, and the file for it."""
+    return f"Write this line under [loop] of {workspace_file(settings.workspace)}: agent = {toml_value(name)}"
+
+
+def _on_this_machine(settings: Settings) -> str:
     from rooda.settings.detect import installed_agents
 
     found = installed_agents()
+    if len(found) == 1:
+        return f"On this machine: {found[0]}. {line_to_write(settings, found[0])}"
     if found:
         return f"On this machine: {', '.join(found)}"
-    return "None of them is installed on this machine. To try a loop without an AI: rooda build --agent demo"
+    return "None of them is installed on this machine. To try a loop without an AI: rooda init --demo DIR"
 
 
 def _raw(settings: Settings, found: Found) -> Agent:

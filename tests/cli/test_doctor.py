@@ -86,8 +86,9 @@ def test_no_agent_chosen(bare: Workspace) -> None:
     """None chosen but one here: a warning that names it. None at all: a failure."""
     found = examined(bare, 0, env=program(bare, "codex"))
     assert found["agent"]["status"] == "warn" and "--agent codex" in found["agent"]["do"]
+    assert f'under [loop] of {bare.path}/rooda.toml: agent = "codex"' in found["agent"]["do"]  # E-33
     nobody = examined(bare, 1, env={"PATH": "/usr/bin:/bin"})
-    assert nobody["agent"]["status"] == "fail" and "--agent demo" in nobody["agent"]["do"]
+    assert nobody["agent"]["status"] == "fail" and "rooda init --demo DIR" in nobody["agent"]["do"]
     assert examined(bare, 0, env={"PATH": "/usr/bin:/bin", "ROODA_LOOP_AGENT": "demo"})["agent demo"]["status"] == "ok"
 
 

@@ -187,3 +187,56 @@ def test_print_writes_nothing(bare: Workspace) -> None:
     assert shown.code == 0 and shown.out.startswith("# How rooda runs") and not bare.exists("rooda.toml")
     bare.config("")
     assert bare.rooda("init", "--print").out == shown.out
+
+
+def test_E_33_the_one_agent_of_this_machine(bare: Workspace) -> None:
+    """Where no agent is chosen, a start says which line chooses the only one; without any it offers the demo."""
+    agent(bare, "codex")
+    line = f'On this machine: codex. Write this line under [loop] of {bare.file("rooda.toml")}: agent = "codex"'
+    assert line in bare.rooda("build").err
+    assert 'agent = "codex"' in bare.rooda("init").lines[1]
+    os.unlink(bare.file("rooda.toml"))
+    os.unlink(f"{bare.root}/bin/codex")
+    assert bare.rooda("build").err.rstrip().endswith("To try a loop without an AI: rooda init --demo DIR")
+
+
+def test_E_41_limits_of_a_first_run(bare: Workspace) -> None:
+    """--max-cost and --iteration-timeout are written; doctor names loops whose calls have no time limit."""
+    agent(bare, "claude")
+    bare.rooda("init", "--max-cost", "2.5", "--iteration-timeout", "900")
+    assert load(bare.path, environ=bare.env).table("loop")["max_cost"] == 2.5
+    assert "\niteration_timeout = 900\n" in bare.read("rooda.toml")
+    assert "timeouts" not in bare.rooda("doctor").out
+    bare.sections["goal"] = "\n[goal]\nbudget = 1\n"
+    bare.procedure("mine")
+    assert "an agent call may take forever: mine, build, goal" in bare.rooda("doctor").out
+    assert bare.rooda("init", "--max-cost", "much").code == 2
+
+
+def test_E_41_limits_are_asked_for(bare: Workspace) -> None:
+    """At a terminal `rooda init` asks for both; an empty answer sets no limit, a wrong one is asked for again."""
+    terminal = bare.terminal("init")
+    terminal.wait_line("starts no further agent call")
+    terminal.type("x\n")
+    terminal.wait_line("max_cost must be a number")
+    terminal.type("3\n")
+    terminal.wait_line("Seconds after which")
+    terminal.type("\n")
+    assert terminal.finish() == 0
+    table = load(bare.path, environ=bare.env).table("loop")
+    assert (table["max_cost"], table["iteration_timeout"]) == (3, 0)
+
+
+def test_E_30_an_example_with_a_limit(bare: Workspace) -> None:
+    """The procedure that `rooda init` shows runs once; a start without any limit says how to set one."""
+    bare.rooda("init")
+    assert "# [procedures.review]\n" in bare.read("rooda.toml") and "# default_iterations = 1\n" in bare.read(
+        "rooda.toml"
+    )
+    bare.procedure("review", keys="promise_signals = true")
+    bare.out(1, "<promise>SUCCESS</promise>\n")
+    ran = bare.rooda("review")
+    said = "'review' has no limit of iterations, cost or time; set one: rooda review --max-iterations N"
+    assert ran.code == 0 and said in ran.err
+    bare.forget_calls()
+    assert said not in bare.rooda("review", "--max-duration", "1h").err

@@ -352,7 +352,7 @@ def test_a_folder_with_a_line_end_in_its_name(ws: Workspace) -> None:
     ws.git("commit", "-q", "--allow-empty", "-m", "one")
     agent = ("--ai-cmd", "sh -c 'echo a >a; [ $ROODA_ITERATION = 1 ] || kill -TERM $PPID; sleep 1'")
     for folder in (odd, ws.path):
-        assert ws.rooda("build", "-n", "2", *agent, "--safety", "snapshot", cwd=folder).code == 143
+        assert ws.rooda("build", "-C", ".", "-n", "2", *agent, "--safety", "snapshot", cwd=folder).code == 143
     assert r"odd\nname" in ws.rooda("status", "--all").out and len(rows(ws, "--all")) == 2
     assert "1 file changed" in ws.rooda("snapshots", cwd=odd).out
     assert ws.rooda("undo", "1", "--yes", cwd=odd).code == 0 and not os.path.exists(f"{odd}/a")

@@ -232,6 +232,7 @@ def run_session(
             Place(where.workspace, procedure.name), session.emit, session.inbox.new_limits
         )
         began = initial_state(procedure, state, asked, where.workspace)
+        _say_if_unlimited(procedure, began, screen)
         session.emit(_opening(procedure, began, state is None))
         try:
             earlier = _earlier(where.workspace, procedure.name) if state is not None else []
@@ -257,6 +258,12 @@ def _earlier(workspace: str, name: str) -> list[Json]:
     found = history.events_of_run(workspace, name, KIND.name, {*Past.EVENTS, *progress.EVENTS})
     required = {**required_fields(event_records), **required_fields(events)}
     return [record for record in found if required[record["event"]] <= {*record}]
+
+
+def _say_if_unlimited(procedure: Procedure, began: OodaState, screen: Screen) -> None:
+    if not began.max_iterations and not any(procedure.setup.budget):
+        what = f"'{procedure.name}' has no limit of iterations, cost or time"
+        screen.line(Line("info", f"{what}; set one: rooda {procedure.name} --max-iterations N", to_stderr=True))
 
 
 def _opening(procedure: Procedure, began: OodaState, is_new: bool) -> RunStarted:
