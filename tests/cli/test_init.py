@@ -8,7 +8,7 @@ import pytest
 
 from rooda.loops.configuration import load
 from rooda.settings import detect
-from tests.kit.workspace import Workspace
+from tests.kit.workspace import Workspace, until
 
 PROJECTS = {
     "pytest": (
@@ -216,11 +216,11 @@ def test_E_41_limits_of_a_first_run(bare: Workspace) -> None:
 def test_E_41_limits_are_asked_for(bare: Workspace) -> None:
     """At a terminal `rooda init` asks for both; an empty answer sets no limit, a wrong one is asked for again."""
     terminal = bare.terminal("init")
-    terminal.wait_line("starts no further agent call")
+    until(lambda: "starts no further agent call" in terminal.out)
     terminal.type("x\n")
-    terminal.wait_line("max_cost must be a number")
+    until(lambda: "max_cost must be a number" in terminal.out)
     terminal.type("3\n")
-    terminal.wait_line("Seconds after which")
+    until(lambda: "Seconds after which" in terminal.out)
     terminal.type("\n")
     assert terminal.finish() == 0
     table = load(bare.path, environ=bare.env).table("loop")
