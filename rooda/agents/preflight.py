@@ -109,7 +109,7 @@ def version_of(agent: Agent, program: str) -> str:
     """Return the program's version; "" if it isn't named like the agent, as the option might do something else."""
     from rooda.agents import versions  # loads the process code, which a dry run does not need
 
-    option = agent.version if os.path.basename(program) == agent.name else ""
+    option = agent.version if os.path.basename(program) == agent.cli else ""
     return versions.version_of(program, option, agent_environment(agent))
 
 

@@ -31,6 +31,12 @@ class Agent(NamedTuple):
     version: str = ""  # option that prints the version
     on_limit: str = "wait"  # at a usage limit: wait | stop | switch
     fallback: tuple["Agent", ...] = ()  # agents to switch to
+    like: str = ""  # the agent that its settings are inherited from
+
+    @property
+    def cli(self) -> str:
+        """Return the name of the CLI that it runs."""
+        return self.like or self.name
 
     @property
     def choices(self) -> tuple["Agent", ...]:

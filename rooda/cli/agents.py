@@ -44,7 +44,7 @@ def agents(ctx: click.Context, as_json: bool) -> int:
 
 
 def _table(found: layers.Settings, name: str) -> Json:
-    table: Json = found.table("agents").get(name, {})
+    table: Json = found.agents().get(name, {})
     return table
 
 

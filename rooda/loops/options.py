@@ -81,7 +81,7 @@ def tab_agents(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[
     from rooda.settings import agents
 
     known = _settings(ctx)
-    tables = known.table("agents")
+    tables = known.agents()
     return items(((name, tables.get(name, {}).get("summary", "")) for name in agents.agents(known)), incomplete)
 
 

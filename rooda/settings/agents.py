@@ -6,7 +6,7 @@ from typing import Any
 
 from rooda.agents.records import EXIT_GRACE, Agent
 from rooda.errors import ConfigProblem, RoodaError, UsageProblem
-from rooda.settings.layers import FLAG, Settings, workspace_file
+from rooda.settings.layers import FLAG, Settings, ancestors, workspace_file
 from rooda.settings.lookup import Found, Lookup
 from rooda.settings.toml import Path, toml_value
 from rooda.settings.types import COMMAND, nearest
@@ -18,17 +18,31 @@ def agent_of(look: Lookup) -> Agent | None:
     if found is None:
         return None
     agent = _raw(look.settings, found) if found.path[-1] == "ai_cmd" else _named(look.settings, found)
-    at_limit = {"on_limit": look.value("on_limit"), "fallback": _fallback(look)}
+    at_limit = {"on_limit": look.value("on_limit"), "fallback": _fallback(look, agent)}
     return with_restrictions(look, agent)._replace(model=_model(look, agent), **at_limit)
 
 
-def _fallback(look: Lookup) -> tuple[Agent, ...]:
-    """Return the agents to use while the first agent's account is at a usage limit, each with its own model."""
+def _fallback(look: Lookup, agent: Agent) -> tuple[Agent, ...]:
+    """Return the agents to use while the first agent's account is at a usage limit, each with its own model.
+
+    The agent's own list comes before that of [loop], and after that of a procedure or kind.
+    """
     found = look.find("fallback")
+    if found is None or found.path[0] == "loop":
+        found = _own(look.settings, agent.name, "fallback") or found
     named = [_named(look.settings, found._replace(value=name)) for name in found.value] if found else []
     return tuple(
         with_restrictions(look, agent)._replace(model=translate_model(look.settings, agent.model)) for agent in named
     )
+
+
+def _own(settings: Settings, agent: str, key: str) -> Found | None:
+    """Return a key of the agent's table, or of the agent that it is like."""
+    name = settings.definer(agent, key)
+    for layer in settings.layers:
+        if key in (table := layer.table("agents", name)):
+            return Found(table[key], layer, ("agents", name, key))
+    return None
 
 
 def with_prices(agent: Agent, settings: Settings, raw: bool = False) -> Agent:
@@ -48,9 +62,12 @@ def agents(settings: Settings) -> list[str]:
 
 def agent_named(settings: Settings, name: str) -> Agent | None:
     """Return the agent defined in [agents] or else [ai_cmd_aliases]; None if it is unknown or has no command."""
-    table = settings.table("agents").get(name, {})
+    table = settings.agents().get(name, {})
     if command := table.get("command"):
-        return _agent(name, {**table, "command": with_program_path(settings, ("agents", name, "command"), command)})
+        path = ("agents", settings.definer(name, "command"), "command")
+        made = _agent(name, {**table, "command": with_program_path(settings, path, command)})
+        origin = ancestors(settings.table("agents"), name)[-1]
+        return made if origin == name else made._replace(like=origin)
     command = settings.table("ai_cmd_aliases").get(name)
     return _agent("", {"command": with_program_path(settings, ("ai_cmd_aliases", name), command)}) if command else None
 
@@ -120,11 +137,18 @@ def _unknown(settings: Settings, found: Found) -> RoodaError:
     name, known = found.value, agents(settings)
     if name in settings.table("agents"):
         where = settings.location(("agents", name))
+        base = settings.table("agents")[name].get("like")
+        if base and base not in settings.table("agents"):
+            return ConfigProblem(f"{where}: agents.{name}.like: unknown agent {base!r}", _meant(base, known))
         return ConfigProblem(f"{where}: agents.{name}: the key 'command' is missing")
-    near = nearest(name, known)
     what = f"{found.where}: unknown agent {name!r}; available: {', '.join(known) or 'none'}"
     problem = UsageProblem if found.layer.tier == FLAG else ConfigProblem
-    return problem(what, f"Did you mean {near!r}?" if near else "Define it as [agents.NAME] in rooda.toml.")
+    return problem(what, _meant(name, known))
+
+
+def _meant(name: str, known: list[str]) -> str:
+    near = nearest(name, known)
+    return f"Did you mean {near!r}?" if near else "Define it as [agents.NAME] in rooda.toml."
 
 
 def _agent(name: str, table: dict[str, Any]) -> Agent:
@@ -185,12 +209,14 @@ _OPTIONS = {"allowed_tools": "allow", "denied_tools": "deny"}
 
 def with_restrictions(look: Lookup, agent: Agent) -> Agent:
     """Return the agent with its configured restrictions; ConfigProblem if its CLI has no option for one of them."""
-    table = look.settings.table("agents").get(agent.name, {}) if agent.name else {}
+    table = look.settings.agents().get(agent.name, {}) if agent.name else {}
     command = agent.command
     ignoring = _ignoring_project(look.settings, agent, table)
     if found := _set(look, "read_only"):
         command = with_program_path(
-            look.settings, ("agents", agent.name, "read_only"), _known(found, agent, table, "read_only")
+            look.settings,
+            ("agents", look.settings.definer(agent.name, "read_only"), "read_only"),
+            _known(found, agent, table, "read_only"),
         )
     for setting, key in _OPTIONS.items():
         if found := _set(look, setting):

@@ -149,6 +149,16 @@ class Settings(NamedTuple):
             merged = merge(merged, layer.table(*path))
         return merged
 
+    def agents(self) -> dict[str, Any]:
+        """Return the tables of all agents, each with the keys that it inherits (`like`)."""
+        tables = self.table("agents")
+        return {name: _inherited(tables, name) for name in tables}
+
+    def definer(self, agent: str, key: str) -> str:
+        """Return the agent whose own table sets a key of this agent."""
+        tables = self.table("agents")
+        return next((each for each in ancestors(tables, agent) if key in tables[each]), agent)
+
     def origin(self, path: Path) -> str:
         """Return the source of the value at `path` for display; "" if it is not set."""
         return next((layer.origin(path) for layer in self.layers if _has(layer.tree, path)), "")
@@ -161,6 +171,22 @@ class Settings(NamedTuple):
         """Return the folder of the settings file that sets the value at `path`; "" if it is built in or not set."""
         found = next((layer for layer in self.layers if _has(layer.tree, path)), None)
         return os.path.dirname(found.path) if found and found.tier != BUILT_IN else ""
+
+
+def ancestors(tables: Mapping[str, Any], name: str) -> list[str]:
+    """Return an agent and those that it is like, nearest first."""
+    found: list[str] = []
+    while name in tables and name not in found:
+        found.append(name)
+        name = tables[name].get("like", "")
+    return found
+
+
+def _inherited(tables: Mapping[str, Any], name: str) -> dict[str, Any]:
+    merged: dict[str, Any] = {}
+    for each in reversed(ancestors(tables, name)):
+        merged = merge(merged, tables[each])
+    return merged
 
 
 def merge(weaker: Mapping[str, Any], stronger: Mapping[str, Any]) -> dict[str, Any]:

@@ -400,6 +400,8 @@ PROCEDURE = {
 }
 
 AGENT = {
+    "like": Key(TEXT, "another agent, whose keys apply where this table has none", trust=RUNS),
+    "fallback": Key(NAMES, "agents to use instead of this one; see fallback of [loop]", trust=RUNS),
     "command": Key(
         COMMAND, "the command line, split without a shell; {model}, {prompt}, {python} are filled in", trust=RUNS
     ),

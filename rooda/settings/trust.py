@@ -132,8 +132,9 @@ def may_be_started(settings: Settings, agent: str, program: str) -> bool:
     top = trust_watch.top_of(settings.workspace)
     named = any(
         layer.tier == WORKSPACE
-        and (_STARTS & {*layer.table("agents").get(agent, {})} or agent in layer.table("ai_cmd_aliases"))
+        and (_STARTS & {*layer.table("agents").get(each, {})} or each in layer.table("ai_cmd_aliases"))
         for layer in settings.layers
+        for each in (agent, *layers.ancestors(settings.table("agents"), agent))
     )
     if not named and not trust_facts.is_below(os.path.realpath(program), top):
         return True
@@ -141,7 +142,7 @@ def may_be_started(settings: Settings, agent: str, program: str) -> bool:
     return not judge(seen, Record(seen.top, seen.part)).asks
 
 
-_STARTS = {"command", "version", "env", "env_deny", "read_only"}
+_STARTS = {"command", "like", "version", "env", "env_deny", "read_only"}
 
 
 def remember(settings: Settings, config: str | None, seen: Seen) -> None:

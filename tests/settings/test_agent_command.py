@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from rooda.agents.command import argv, describe
 from rooda.agents.records import Agent
+from rooda.errors import ConfigProblem
 from rooda.settings import agents
+from rooda.settings.lookup import lookup
 from tests.kit.tiers import Tiers
 
 
@@ -67,3 +69,23 @@ def test_every_shipped_agent_has_a_command_line(tiers: Tiers) -> None:
             line = argv(agent._replace(model=model), "P" if agent.prompt == "argument" else None)
             assert "{" not in shlex.join(line) and ("m" in line) == (bool(model) and "{model}" in agent.command)
             assert line[0] in (name, sys.executable)
+
+
+def test_E_35_an_agent_like_another(tiers: Tiers) -> None:
+    """It inherits all keys, tables key by key; its own fallback beats [loop]'s, and an unknown base is an error."""
+    tiers.write(
+        '[loop]\nagent = "work"\non_limit = "switch"\n[agents.work]\nlike = "claude"\naccount = "the firm"\n'
+        'env = { CLAUDE_CONFIG_DIR = "/work" }\nfallback = ["home"]\n[agents.home]\nlike = "work"\nmodel = "haiku"\n'
+    )
+    found = tiers.load()
+    work = agents.agent_of(lookup(found, "build", {}))
+    assert work and (work.name, work.cli, work.account, work.stop) == ("work", "claude", "the firm", "INT")
+    assert work.command == found.table("agents", "claude")["command"]
+    assert work.env == {"CLAUDE_CONFIG_DIR": "/work", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1"}
+    assert [(each.name, each.cli, each.model) for each in work.fallback] == [("home", "claude", "haiku")]
+    tiers.write('[loop]\nagent = "work"\n[agents.work]\nlike = "claud"\n')
+    with pytest.raises(ConfigProblem, match=r"rooda.toml:3: agents.work.like: unknown agent 'claud'"):
+        agents.agent_of(lookup(tiers.load(), "build", {}))
+    tiers.write('[loop]\nagent = "a"\n[agents.a]\nlike = "b"\n[agents.b]\nlike = "a"\n')
+    with pytest.raises(ConfigProblem, match="the key 'command' is missing"):
+        agents.agent_of(lookup(tiers.load(), "build", {}))

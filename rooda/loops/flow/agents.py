@@ -40,7 +40,7 @@ class FlowAgents(NamedTuple):
 
 def warnings(look: Lookup, agent: Agent, words: list[str]) -> list[str]:
     """Return warnings about features that a flow needs and the agent or a fallback lacks."""
-    tables = look.settings.table("agents")
+    tables = look.settings.agents()
     found = []
     for each in agent.choices:
         if "deny" not in tables.get(each.name, {}) and _runs_commands(each):
@@ -87,11 +87,11 @@ def run_loop(session: Session, agent: Agent, node: Node, number: int, plan: str)
 
 def _with_tools(look: Lookup, agent: Agent, kind: str, keys: Mapping[str, Any]) -> Agent:
     """Add the CLI's options that allow and deny tools as the agent file says; an actuator gets no shell."""
-    table = look.settings.table("agents").get(agent.name, {}) if agent.name else {}
+    table = look.settings.agents().get(agent.name, {}) if agent.name else {}
     denied = _names(keys.get("disallowedTools"))
     if kind == "actuator":
         denied = list(dict.fromkeys([*DENIED, *denied]))
-    if shell := of_program(agent.name).shell:
+    if shell := of_program(agent.cli).shell:
         denied = [*shell] if kind == "actuator" else []
     command = agent.command
     if (allowed := _names(keys.get("tools"))) and "allow" in table and _speaks_claude(agent):
@@ -102,7 +102,7 @@ def _with_tools(look: Lookup, agent: Agent, kind: str, keys: Mapping[str, Any]) 
 
 
 def _runs_commands(agent: Agent) -> bool:
-    return agent.name != "demo" and of_program(agent.name).runs_commands
+    return agent.name != "demo" and of_program(agent.cli).runs_commands
 
 
 def _speaks_claude(agent: Agent) -> bool:

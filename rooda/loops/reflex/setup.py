@@ -50,7 +50,7 @@ def prepared(where: Where, asked: RunOptions, own: Json, resumed: bool = False) 
 def _read_only_by_default(found: "layers.Settings", look: Lookup, agent: Agent) -> bool:
     """True if the agent supports read_only and the user hasn't set it: phases need only the agent's answers."""
     setting = look.find("read_only")
-    able = bool(agent.name) and "read_only" in found.table("agents").get(agent.name, {})
+    able = bool(agent.name) and "read_only" in found.agents().get(agent.name, {})
     return able and (setting is None or setting.layer.tier == BUILT_IN)
 
 
