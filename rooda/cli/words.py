@@ -16,7 +16,7 @@ class Word(NamedTuple):
 WORDS = {
     "run": Word("rooda.loops.procedure.cli:run", "Run a procedure; `rooda build` is short for `rooda run build`."),
     "resume": Word("rooda.cli.resume:resume", "Resume an interrupted or aborted run."),
-    "status": Word("rooda.cli.status:status", "Show what is running here, its progress, and what can be resumed."),
+    "status": Word("rooda.cli.status:status", "Show what is running here, and what can be resumed."),
     "stop": Word("rooda.cli.control:stop", "End a running loop as Ctrl+C would; its state is saved."),
     "pause": Word("rooda.cli.control:pause", "Suspend a running loop and its agent."),
     "continue": Word("rooda.cli.control:continue_", "Continue a paused loop."),
@@ -27,7 +27,7 @@ WORDS = {
     "events": Word("rooda.cli.logs:events", "Print the events of the latest run as JSON lines; -f follows."),
     "why": Word("rooda.cli.why:why", "Show why a run continued, failed, paused or stopped."),
     "runs": Word("rooda.cli.runs:runs", "List past runs, newest first: when, what, outcome, cost."),
-    "usage": Word("rooda.cli.usage:usage", "Sum up tokens, time and cost per loop, run, iteration, agent or day."),
+    "usage": Word("rooda.cli.usage:usage", "Sum up tokens, time and cost per loop, run, agent or day."),
     "forecast": Word("rooda.cli.forecast:command", "Estimate what further iterations cost, and how long they take."),
     **{
         kind: Word(f"{row.package}.cli:{kind}", row.summary, row.starting)
@@ -37,7 +37,7 @@ WORDS = {
     "snapshots": Word("rooda.cli.snapshots:snapshots", "List the snapshots of the work tree, iteration by iteration."),
     "diff": Word("rooda.cli.snapshots:diff", "Show what an iteration changed in the work tree."),
     "undo": Word("rooda.cli.undo:undo", "Restore the work tree from before an iteration."),
-    "prune": Word("rooda.cli.undo:prune", "Remove snapshots of old runs, and worktrees whose work is merged."),
+    "prune": Word("rooda.cli.undo:prune", "Remove old runs and snapshots, and merged worktrees."),
     "list": Word("rooda.loops.procedure.cli:list_", "List all procedures."),
     "info": Word("rooda.loops.procedure.cli:info", "Show the prompts and settings of a procedure."),
     "init": Word("rooda.cli.init:init", "Write a commented rooda.toml for this project."),
@@ -71,12 +71,32 @@ Options:
 """
 
 
+_RUN = "run resume reflex flow goal pause continue stop set say"
+GROUPS = {
+    "Run": _RUN,
+    "Watch": "status attach logs runs events why",
+    "Money": "usage forecast",
+    "Safety": "snapshots diff undo prune trust",
+}
+REST = "Set up"  # the group of all other commands
+
+
+def grouped() -> dict[str, list[str]]:
+    """Return the names of all commands by group, in the order of display."""
+    groups = {title: [name for name in names.split() if name in WORDS] for title, names in GROUPS.items()}
+    listed = {name for names in groups.values() for name in names}
+    return {**groups, REST: [name for name in WORDS if name not in listed]}
+
+
 def help_text() -> str:
     """Return the text of `rooda --help`. It is built without click, which is slow to load."""
     width = max(map(len, WORDS))
-    rows = "".join(f"  {name:<{width}}  {word.help}\n" for name, word in WORDS.items())
-    procedures = "\nProcedures: build, bootstrap, audit-spec, … (see `rooda list`; options: `rooda build --help`)\n"
-    return f"{USAGE}{ABOUT}{OPTIONS}\nCommands:\n{rows}{procedures}"
+    rows = "\n".join(
+        f"{title}:\n" + "".join(f"  {name:<{width}}  {WORDS[name].help}\n" for name in names)
+        for title, names in grouped().items()
+    )
+    procedures = "\nProcedures: build, bootstrap, audit-spec, … (rooda list; rooda build --help)\n"
+    return f"{USAGE}{ABOUT}{OPTIONS}\n{rows}{procedures}"
 
 
 def version_text() -> str:

@@ -61,7 +61,7 @@ KINDS = {
     ),
     "flow": Row(
         "rooda.loops.flow",
-        "A hierarchy of control loops on git: sensors, controllers, actuators.",
+        "Run control loops on git: sensors, controllers, actuators.",
         ("run", "resume"),
         homes=(".ai-loop/runs",),
         branches="ai-loop/",

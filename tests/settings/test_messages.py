@@ -22,25 +22,40 @@ def user(ws: Workspace, toml: str) -> None:
 
 
 def test_OU_16_OU_17_list(bare: Workspace) -> None:
-    """`rooda list`: a head, then every built-in procedure, sorted, in a column of 20, with its summary."""
+    """`rooda list`: a head, then every built-in procedure with its summary, `build` first, by group (E-37)."""
     ran = bare.rooda("list")
     assert ran.code == 0 and ran.lines[0] == "Available procedures:"
-    rows = [re.fullmatch(r"  (\S+) +(\S.*)", line) for line in ran.lines[1:]]
-    assert [row and row[1] for row in rows] == NAMES
-    assert "  build                Implement the most important open task, check it, commit it" in ran.lines
+    rows = [re.fullmatch(r"  (\S+) +(\S.*)", line) for line in ran.lines[1:] if line[:1] == " "]
+    assert sorted(row[1] for row in rows if row) == NAMES
+    assert ran.lines[1] == f"  {'build':<24}  Implement the next open task, check it, commit it"
+    assert [line for line in ran.lines if line and line[0] != " "][1:] == ["Set up:", "Audit:", "Plan:"]
+    assert max(map(len, ran.lines)) <= 80 and "..." not in ran.out
+    bare.procedure("review", keys='summary = "look"')
+    assert bare.rooda("list").lines[2:5] == ["", "Yours:", f"  {'review':<24}  look"]
+
+
+def test_E_37_help_in_groups(bare: Workspace) -> None:
+    """`rooda --help` has every command once, in groups, in 80 columns."""
+    from rooda.cli.words import WORDS
+
+    lines = bare.rooda("--help").lines
+    heads = [line for line in lines if line.endswith(":") and line[0] != " "]
+    assert heads == ["Options:", "Run:", "Watch:", "Money:", "Safety:", "Set up:"]
+    rows = [line.split()[0] for line in lines[lines.index("Run:") :] if line.startswith("  ")]
+    assert sorted(rows) == sorted(WORDS) and max(map(len, lines)) <= 80
 
 
 def test_OU_17_long_and_missing_summaries(bare: Workspace) -> None:
-    """A summary over 80 characters is cut to 77 and three dots; one of 80 is not; none leaves no blanks."""
-    tables = {"exact": "x" * 80, "long": "y" * 81, "none": "", "lines": "first\\nsecond"}
+    """A summary that does not fit 80 columns is cut, with three dots; none leaves no blanks."""
+    tables = {"exact": "x" * 52, "long": "y" * 53, "none": "", "lines": "first\\nsecond"}
     phases = 'observe="o"\norient="o"\ndecide="d"\nact="a"\n'
     bare.config("".join(f'[procedures.{name}]\nsummary = "{text}"\n{phases}' for name, text in tables.items()))
     lines = bare.rooda("list").lines
-    assert f"  {'exact':<20} {'x' * 80}" in lines
-    assert f"  {'long':<20} {'y' * 77}..." in lines
-    assert "  none" in lines and f"  {'lines':<20} first" in lines
+    assert f"  {'exact':<24}  {'x' * 52}" in lines
+    assert f"  {'long':<24}  {'y' * 49}..." in lines
+    assert "  none" in lines and f"  {'lines':<24}  first" in lines
     found = {row["name"]: row["summary"] for row in json.loads(bare.rooda("list", "--json").out)}
-    assert found["long"] == "y" * 81
+    assert found["long"] == "y" * 53
 
 
 def test_OU_18_info(ws: Workspace) -> None:
@@ -101,7 +116,7 @@ def test_OU_29_merging_field_by_field(ws: Workspace) -> None:
     shown = ws.rooda("config", "show").lines
     assert 'agents.claude.model = "opus"' in shown
     assert any(line.startswith("agents.claude.command = ") for line in shown)
-    assert len(ws.rooda("list").lines) == len(NAMES) + 1
+    assert len([line for line in ws.rooda("list").lines if line[:1] == " "]) == len(NAMES)
 
 
 def test_OU_28_where_the_users_file_is(ws: Workspace) -> None:
@@ -118,10 +133,10 @@ def test_OU_28_where_the_users_file_is(ws: Workspace) -> None:
 
 
 def test_settled_13_upward_to_the_repository_root(ws: Workspace) -> None:
-    """rooda.toml is found above the workspace up to the repository's root; state stays in the workspace."""
+    """rooda.toml is found above the workspace up to the repository's root; with -C, state stays in the workspace."""
     ws.git("init", "-q")
     os.makedirs(ws.file("deep/er"))
-    assert ws.rooda("build", "-n", "1", cwd=ws.file("deep/er")).code == 0
+    assert ws.rooda("build", "-C", ".", "-n", "1", cwd=ws.file("deep/er")).code == 0
     assert ws.calls[0].prompt.startswith(b"# OODA Loop Iteration\n\n## OBSERVE\nOBS\n")
     assert ws.exists("deep/er/.rooda") and not ws.exists(".rooda")
     ws.git("init", "-q", "deep/er")

@@ -217,7 +217,26 @@ def list_(ctx: click.Context, as_json: bool) -> int:
         say(json.dumps([{"name": name, "summary": summary} for name, summary in rows.items()]))
         return OK
     say("Available procedures:")
-    for name, summary in rows.items():
-        cut = summary if len(summary) <= 80 else summary[:77] + "..."
-        say(f"  {name:<20} {cut}".rstrip())
+    for title, names in _grouped(found).items():
+        if title != FIRST:
+            say(f"\n{title}:")
+        for name in names:
+            room = COLUMNS - 4 - max(LONGEST_NAME, len(name))
+            cut = rows[name] if len(rows[name]) <= room else rows[name][: max(room, 20) - 3] + "..."
+            say(f"  {name:<{LONGEST_NAME}}  {cut}".rstrip())
     return OK
+
+
+COLUMNS, LONGEST_NAME = 80, 24
+FIRST = "Work"  # the group without a title
+_GROUPS = {"build": FIRST, "audit-": "Audit", "draft-plan-": "Plan", "publish-plan": "Plan"}
+
+
+def _grouped(found: "Settings") -> dict[str, list[str]]:
+    """Return the names of all procedures by group: `build` first, then the user's own."""
+    shipped = {name for layer in found.shipped for name in layer.table("procedures")}
+    groups: dict[str, list[str]] = {title: [] for title in (FIRST, "Yours", "Set up", "Audit", "Plan")}
+    for name in procedures.names(found):
+        title = next((title for prefix, title in _GROUPS.items() if name.startswith(prefix)), "Set up")
+        groups[title if name in shipped else "Yours"].append(name)
+    return {title: names for title, names in groups.items() if names}
