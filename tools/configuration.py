@@ -25,7 +25,8 @@ HEAD = """\
 # Settings
 
 Settings are TOML. `rooda init` writes a commented `rooda.toml`, `rooda config path` lists the files that are read, and
-`rooda config show --origin` prints every setting in force with its origin.
+`rooda config show --origin` prints every setting in force with its origin. `rooda config schema` prints a JSON Schema
+for editors that complete and check TOML.
 
 ## Where they come from
 

@@ -42,6 +42,16 @@ def path(ctx: click.Context) -> int:
     return 0
 
 
+@config.command()
+def schema() -> int:
+    """Print the JSON Schema of rooda.toml, for editors."""
+    from rooda.base import files
+    from rooda.base.dirs import shipped
+
+    click.echo(files.text(shipped("config", "rooda.schema.json")), nl=False)
+    return 0
+
+
 def _show(ctx: click.Context, key: str, origin: bool, as_json: bool) -> int:
     from rooda.base import secrets
     from rooda.cli.common import keys

@@ -16,7 +16,18 @@ from rooda.settings.check import dotted
 from rooda.settings.layers import Settings, merge
 from rooda.settings.lookup import Lookup, lookup_kind
 from rooda.settings.schema import LOOP, PRICE
-from rooda.settings.types import COMMAND, FLAG, SECONDS, Fault, Key, ValueType, shown, simple, table_faults
+from rooda.settings.types import (
+    COMMAND,
+    FLAG,
+    SECONDS,
+    Fault,
+    Key,
+    ValueType,
+    shown,
+    simple,
+    table_faults,
+    table_schema,
+)
 
 R = TypeVar("R", bound=tuple[Any, ...])
 
@@ -57,7 +68,11 @@ def filled(record: R, look: Lookup) -> R:
 
 # [hooks]: commands and addresses that get events.
 _SCHEMES = ("http://", "https://")
-_URL = simple("must be an http or https address", lambda value: isinstance(value, str) and value.startswith(_SCHEMES))
+_URL = simple(
+    "must be an http or https address",
+    lambda value: isinstance(value, str) and value.startswith(_SCHEMES),
+    schema={"type": "string", "pattern": "^https?://"},
+)
 HOOK = {
     "command": Key(COMMAND, "a shell command that gets the event on stdin"),
     "url": Key(_URL, "a web address that the event is posted to"),
@@ -91,7 +106,11 @@ def _is_here(url: str) -> bool:
     return host in ("localhost", "::1") or bool(re.fullmatch(r"127(?:\.\d{1,3}){3}", host, re.ASCII))
 
 
-_HOOK = ValueType("must be a command, or a table with command or url", _faults)
+_HOOK = ValueType(
+    "must be a command, or a table with command or url",
+    _faults,
+    schema={"anyOf": [COMMAND.schema, table_schema(HOOK)]},
+)
 HOOKS = {
     "done": Key(_HOOK, "the run ended as asked"),
     "failed": Key(_HOOK, "the run ended with a failure: too many in a row, or one that a retry would repeat"),

@@ -31,6 +31,7 @@ class ValueType(NamedTuple):
     faults: Callable[[Any], list[Fault]]
     read: Callable[[str], Any] = str
     choices: tuple[str, ...] = ()  # the valid words, if limited
+    schema: Mapping[str, Any] = {}  # its JSON Schema, for editors
 
 
 def shown(value: object) -> str:
@@ -93,11 +94,13 @@ def _is_misspelt(word: str, name: str) -> bool:
     return row[-1] <= most
 
 
-def simple(expected: str, accepts: Callable[[Any], bool], read: Callable[[str], Any] = str) -> ValueType:
+def simple(
+    expected: str, accepts: Callable[[Any], bool], read: Callable[[str], Any] = str, schema: Mapping[str, Any] = {}
+) -> ValueType:
     def faults(value: Any) -> list[Fault]:
         return [] if accepts(value) else [Fault((), f"{expected}, got {shown(value)}")]
 
-    return ValueType(expected, faults, read)
+    return ValueType(expected, faults, read, schema=schema)
 
 
 def whole(least: int) -> ValueType:
@@ -109,7 +112,7 @@ def whole(least: int) -> ValueType:
         bound = f"must be a whole number <= {LARGEST}" if type(value) is int and value > LARGEST else expected
         return [Fault((), f"{bound}, got {shown(value)}")]
 
-    return ValueType(expected, faults, _read_whole)
+    return ValueType(expected, faults, _read_whole, schema={"type": "integer", "minimum": least, "maximum": LARGEST})
 
 
 def _read_whole(text: str) -> int:
@@ -128,7 +131,7 @@ def word(*words: str) -> ValueType:
         near = did_you_mean(value, words) if isinstance(value, str) else ""
         return [Fault((), f"{expected}, got {shown(value)}{near}")]
 
-    return ValueType(expected, faults, str.strip, words)
+    return ValueType(expected, faults, str.strip, words, {"enum": [*words]})
 
 
 def _read_flag(text: str) -> bool:
@@ -178,15 +181,19 @@ def _read_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-SECONDS = simple("must be a number of seconds >= 0", _is_seconds, float)
-FLAG = simple("must be true or false", lambda value: isinstance(value, bool), _read_flag)
-TEXT = simple("must be a string that is not empty", _is_text)
-ANY_TEXT = simple("must be a string", lambda value: isinstance(value, str))
-SCALAR = simple("must be a string, a number or true/false", _is_scalar)
-COMMAND = ValueType("must be a command", _command_faults)
-OPTION = ValueType("must be command-line options", _command_faults)
-AMOUNT = simple("must be a number >= 0", _is_amount, float)
-NAMES = ValueType("must be an array of strings", _names_faults, _read_names)
+_NUMBER = {"type": "number", "minimum": 0, "maximum": 10**9}
+_STRING = {"type": "string", "pattern": "\\S"}
+SECONDS = simple("must be a number of seconds >= 0", _is_seconds, float, _NUMBER)
+FLAG = simple("must be true or false", lambda value: isinstance(value, bool), _read_flag, {"type": "boolean"})
+TEXT = simple("must be a string that is not empty", _is_text, schema=_STRING)
+ANY_TEXT = simple("must be a string", lambda value: isinstance(value, str), schema={"type": "string"})
+SCALAR = simple(
+    "must be a string, a number or true/false", _is_scalar, schema={"type": ["string", "number", "boolean"]}
+)
+COMMAND = ValueType("must be a command", _command_faults, schema=_STRING)
+OPTION = ValueType("must be command-line options", _command_faults, schema=_STRING)
+AMOUNT = simple("must be a number >= 0", _is_amount, float, _NUMBER)
+NAMES = ValueType("must be an array of strings", _names_faults, _read_names, schema={"type": "array", "items": _STRING})
 
 
 def _read_duration(text: str) -> float:
@@ -203,7 +210,12 @@ def _duration_faults(value: Any) -> list[Fault]:
     return [] if good else [Fault((), f"must be seconds, or a duration such as 2h30m, got {shown(value)}")]
 
 
-DURATION = ValueType("must be seconds, or a duration such as 2h30m", _duration_faults, _read_duration)
+DURATION = ValueType(
+    "must be seconds, or a duration such as 2h30m",
+    _duration_faults,
+    _read_duration,
+    schema={"anyOf": [_NUMBER, _STRING]},
+)
 
 
 ALL, PROCEDURES = "all", "procedures"  # the kinds of loops that a key of [loop] applies to
@@ -300,7 +312,19 @@ def table_of(value_type: ValueType, what: str) -> ValueType:
             return [Fault((), f"must be a table of {what}, got {shown(value)}")]
         return [fault.under(name) for name, inner in value.items() for fault in value_type.faults(inner)]
 
-    return ValueType(f"must be a table of {what}", faults)
+    return ValueType(
+        f"must be a table of {what}", faults, schema={"type": "object", "additionalProperties": value_type.schema}
+    )
+
+
+def table_schema(keys: Mapping[str, Key], required: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return the JSON Schema of a table with these keys."""
+    properties = {
+        key: {**row.type.schema, "description": row.what, **({} if row.default is None else {"default": row.default})}
+        for key, row in keys.items()
+    }
+    schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    return {**schema, "required": [*required]} if required else schema
 
 
 GATE = {
@@ -378,7 +402,17 @@ def _read_gates(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-GATES = ValueType("must be an array of commands", _gates_faults, _read_gates)
-PHASE = ValueType("must be a string, a file or an array of fragments", _phase_faults)
-TEXTS = ValueType("must be a string or an array of strings", _texts_faults)
-AGENT_ENV = ValueType("must be a table of strings", _agent_env_faults)
+_FRAGMENTS = {"anyOf": [_STRING, table_schema(FRAGMENT)]}
+GATES = ValueType(
+    "must be an array of commands",
+    _gates_faults,
+    _read_gates,
+    schema={"type": "array", "items": {"anyOf": [_STRING, table_schema(GATE, ("command",))]}},
+)
+PHASE = ValueType(
+    "must be a string, a file or an array of fragments",
+    _phase_faults,
+    schema={"anyOf": [*_FRAGMENTS["anyOf"], {"type": "array", "items": _FRAGMENTS, "minItems": 1}]},
+)
+TEXTS = ValueType("must be a string or an array of strings", _texts_faults, schema={"anyOf": [_STRING, NAMES.schema]})
+AGENT_ENV = ValueType("must be a table of strings", _agent_env_faults, schema=ENVIRONMENT.schema)

@@ -1,0 +1,60 @@
+"""Generates config/rooda.schema.json from rooda/settings/schema.py. Run: python tools/settings_schema.py
+
+With --print it prints the schema instead; a test compares the output with the file.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from making import made
+
+from rooda.loops import registry
+from rooda.settings.check import NAME, keys_of_kind
+from rooda.settings.schema import AGENT, BUDGET, LOOP, OLDER, PRICE, PROCEDURE, RESERVED, TRUST
+from rooda.settings.setup import HOOKS
+from rooda.settings.types import COMMANDS, WORDS, Key, table_schema
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PATH = os.path.join(ROOT, "config", "rooda.schema.json")
+
+
+def schema() -> dict[str, Any]:
+    names = {"pattern": f"^{NAME}$", "not": {"enum": sorted(RESERVED)}}
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "$id": "https://json.schemastore.org/rooda.json",
+        "title": "rooda.toml",
+        "description": "Settings of rooda, which runs AI coding CLIs in loops that end",
+        "type": "object",
+        "properties": {
+            "loop": _with_older(LOOP),
+            "procedures": {**_tables(_with_older(PROCEDURE)), "propertyNames": names},
+            **{kind: table_schema(keys_of_kind(own)) for kind, own in registry.own_keys().items()},
+            "agents": _tables(table_schema(AGENT)),
+            "models": WORDS.schema,
+            "prices": _tables(table_schema(PRICE)),
+            "budget": table_schema(BUDGET),
+            "ai_cmd_aliases": COMMANDS.schema,
+            "hooks": table_schema(HOOKS),
+            "trust": table_schema(TRUST),
+        },
+        "additionalProperties": False,
+    }
+
+
+def _with_older(keys: Mapping[str, Key]) -> dict[str, Any]:
+    found = table_schema(keys)
+    for old, new in OLDER.items():
+        found["properties"][old] = {**keys[new].type.schema, "description": f"old name of {new}", "deprecated": True}
+    return found
+
+
+def _tables(each: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "additionalProperties": each}
+
+
+if __name__ == "__main__":
+    sys.exit(made(json.dumps(schema(), indent=1) + "\n", PATH))
