@@ -140,7 +140,9 @@ Each has the keys of `[loop]` that agent calls need ({shared}), which beat those
 ## `[hooks]`
 
 A hook is a shell command, or a table with `command` or `url`, and `timeout` (seconds, default 10). It gets the event
-([events.md](events.md)) with the additional field `moment`, on stdin or as the body of a POST. The address begins with
+([events.md](events.md)) on stdin or as the body of a POST, with the fields `moment`, `workspace`, `host`, `branch`,
+`cost` (of the whole run; null if unknown) and `text`, a sentence for people. With `format`, an address gets that sentence:
+`text` and `ntfy` as plain text, `slack` and `discord` as their messages. The address begins with
 `https://`; `http://` is for this machine (`localhost`, `127.…`, `[::1]`), and with `insecure = true` for others.
 Redirects are not followed. rooda reports a hook that fails, and continues.
 

@@ -40,6 +40,13 @@ def head_commit(workspace: str) -> str:
     return head if re.fullmatch("[0-9a-f]{40,64}", head) else ""
 
 
+def head_branch(workspace: str) -> str:
+    """Return the branch of HEAD in the repository around the workspace; "" if there is none."""
+    folder = _git_folder(os.path.realpath(workspace))
+    head = _text(os.path.join(folder, "HEAD")).strip() if folder else ""
+    return head.removeprefix("ref: refs/heads/") if head.startswith("ref: refs/heads/") else ""
+
+
 def _packed(common: str, ref: str) -> str:
     rows = _text(os.path.join(common, "packed-refs")).split("\n")
     return next((row[: -len(ref) - 1] for row in rows if row.endswith(f" {ref}")), "")

@@ -89,6 +89,11 @@ class BudgetGate:
     def _run_seconds(self) -> float:
         return self._earlier + clock.running_time() - self._began
 
+    @property
+    def known_cost(self) -> float | None:
+        """What the run has cost so far; None if the cost of no call is known."""
+        return self._spent.known_cost
+
     def reached_limit(self) -> Cause | None:
         """Return the limit that forbids a further call; None if a call is allowed."""
         return self._limit_of_run() or (self._purse.limited(self._agent) if self._agent else None)

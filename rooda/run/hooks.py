@@ -7,12 +7,13 @@ run rooda waits for the hooks, within their timeouts.
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from rooda.agents.context import CallContext
 from rooda.base import clock, files
 from rooda.base.json import Json
+from rooda.git import traces
 from rooda.processes import ending, supervise
 from rooda.processes.signals import Signals, SignalsFromNow, SignalSource
 from rooda.run.ended import moments
@@ -25,7 +26,7 @@ import base64, os, sys, urllib.parse, urllib.request
 address = urllib.parse.urlsplit(os.environ["ROODA_HOOK_URL"])
 person, _, host = address.netloc.rpartition("@")
 url = urllib.parse.urlunsplit(address._replace(netloc=host))
-request = urllib.request.Request(url, sys.stdin.buffer.read(), {"Content-Type": "application/json"})
+request = urllib.request.Request(url, sys.stdin.buffer.read(), {"Content-Type": sys.argv[2]})
 if person:
     words = urllib.parse.unquote_to_bytes(person if ":" in person else person + ":")
     request.add_unredirected_header("Authorization", "Basic " + base64.b64encode(words).decode())
@@ -49,8 +50,17 @@ SLACK = 3.0  # seconds that the supervisor process may take to start and to end
 class Hooks:
     """The hooks of one session."""
 
-    def __init__(self, hooks: Mapping[str, Hook], moments_by_reason: Mapping[str, str], context: CallContext) -> None:
+    def __init__(
+        self,
+        hooks: Mapping[str, Hook],
+        moments_by_reason: Mapping[str, str],
+        context: CallContext,
+        loop: str,
+        cost: Callable[[], float | None],
+    ) -> None:
+        """`loop`: its name on the screen. `cost`: returns what the run has cost so far, None if unknown."""
         self._hooks, self._moments_by_reason, self._context = hooks, moments_by_reason, context
+        self._loop, self._cost = loop, cost
         self._counts = dict.fromkeys(hooks, 0)
         self._running: dict[int, tuple[str, float]] = {}  # by PID: file of its report, and deadline
 
@@ -82,13 +92,20 @@ class Hooks:
         hook, context = self._hooks[name], self._context
         self._counts[name] += 1
         stem = f"hook-{name}" if self._counts[name] == 1 else f"hook-{name}-{self._counts[name]}"
-        posted = [sys.executable, "-IS", "-c", _POST, "30"]
+        posted = [sys.executable, "-IS", "-c", _POST, "30", _TYPES.get(hook.format, _JSON)]
         words = ["/bin/sh", "-c", hook.command] if hook.command else posted
-        data = json.dumps({**record, "moment": name}, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-        stdin = context.folder.write(f"{stem}.json", data)
+        event = self._described(name, record)
+        stdin = context.folder.write(f"{stem}.json", _body(hook.format, event).encode("utf-8", "replace") + b"\n")
         env = {**context.env, **({"ROODA_HOOK_URL": hook.url} if hook.url else {})}
         facts = {"argv": words, "cwd": context.workspace, "env": env, "timeout": hook.timeout}
         return {"name": name, "stdin": stdin, "output": stdin.removesuffix("json") + "out", **facts}
+
+    def _described(self, name: str, record: Json) -> Json:
+        """Return the event with facts about the run, and `text`, a sentence for people."""
+        workspace, cost = self._context.workspace, self._cost()
+        facts: Json = {"moment": name, "workspace": workspace, "host": os.uname().nodename}
+        facts |= {"branch": traces.head_branch(workspace), "cost": None if cost is None else round(cost, 6)}
+        return {**record, **facts, "text": _sentence(self._loop, {**record, **facts})}
 
     def _begin(self, facts: Json) -> None:
         report = facts["stdin"].removesuffix("json") + "said"
@@ -110,6 +127,40 @@ class Hooks:
             ending.spared.discard(pid)
             if text := _last_line(report):
                 yield text
+
+
+_SAID = {
+    "done": "is done",
+    "failed": "failed",
+    "paused": "paused and can be resumed",
+    "stopped": "was stopped",
+    "stuck": "makes no progress",
+    "limit": "waits for a usage limit",
+    "budget": "reached its limit",
+    "needs_person": "needs you",
+}
+_JSON, _PLAIN = "application/json", "text/plain; charset=utf-8"
+_TYPES = {"text": _PLAIN, "ntfy": _PLAIN}
+_FIELDS = {"slack": "text", "discord": "content"}  # the field of the service's message that holds the sentence
+LONGEST = 1500  # characters of a sentence without its place; Discord takes 2,000 in all
+
+
+def _sentence(loop: str, event: Json) -> str:
+    """Return one line about an event: which loop, what happened, why, where."""
+    cost = f", ${event['cost']:.2f}" if event["cost"] else ""
+    count = event.get("iterations")
+    done = f" after {count} iteration{'' if count == 1 else 's'}" if isinstance(count, int) else ""
+    why = " ".join(str(event.get("note") or event.get("reason") or "").split())
+    branch = f" ({event['branch']})" if event["branch"] else ""
+    text = f"{loop} {_SAID[event['moment']]}{done}{cost}{f': {why}' if why else ''}"
+    return f"{text[:LONGEST]} [{event['host']}:{event['workspace']}{branch}]"
+
+
+def _body(format: str, event: Json) -> str:
+    """Return what a hook gets: the event as JSON, or its sentence in the form that a service takes."""
+    if format in _TYPES:
+        return str(event["text"])
+    return json.dumps({_FIELDS[format]: event["text"]} if format in _FIELDS else event, ensure_ascii=False)
 
 
 def supervise_hook(path: str) -> None:

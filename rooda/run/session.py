@@ -75,7 +75,7 @@ class Session:
         tick = self._notifier.with_watchdog(tick) if self._notifier else tick
         self._signals, self._limits, kind = signals, limits_of(owner.setup), owner.kind
         self.context = CallContext(workspace, _environment(owner, folder.run), folder, signals, tick, marked)
-        self._hooks = hooks.Hooks(owner.setup.hooks, kind.moments, self.context) if owner.setup.hooks else None
+        self._hooks = self._hooks_of(owner)
         self._journal = Journal(folder, loop=kind.name, **{kind.name_field: owner.name})
         self._events = Events(self._journal, self._session_end)
         self.emit: Emit = self._events.emit
@@ -93,6 +93,13 @@ class Session:
             self.context, folder, self._events, self._ledger, self._commands, self._gate, self.signalled
         )
         signals.when_abandoned, signals.when_stopping = self._ledger.abandon, self._report_stopping
+
+    def _hooks_of(self, owner: Owner) -> hooks.Hooks | None:
+        if not owner.setup.hooks:
+            return None
+        kind = owner.kind
+        loop = owner.name if kind.name_variable or kind.name == owner.name else f"{kind.name} {owner.name}"
+        return hooks.Hooks(owner.setup.hooks, kind.moments, self.context, loop, lambda: self._gate.known_cost)
 
     def _watching(self, owner: Owner) -> Watch | None:
         workspaces.record(self.context.workspace)

@@ -27,6 +27,7 @@ class Hook(NamedTuple):
     command: str
     url: str = ""
     timeout: float = 10.0
+    format: str = "json"  # of what a URL gets
 
 
 class Watch(Protocol):

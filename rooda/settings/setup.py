@@ -27,6 +27,7 @@ from rooda.settings.types import (
     simple,
     table_faults,
     table_schema,
+    word,
 )
 
 R = TypeVar("R", bound=tuple[Any, ...])
@@ -77,6 +78,10 @@ HOOK = {
     "command": Key(COMMAND, "a shell command that gets the event on stdin"),
     "url": Key(_URL, "a web address that the event is posted to"),
     "timeout": Key(SECONDS, "seconds after which rooda ends it; 10 by default"),
+    "format": Key(
+        word("json", "text", "slack", "discord", "ntfy"),
+        "what the address gets: the event as JSON (the default), its sentence as text, or a message for that service",
+    ),
     "insecure": Key(FLAG, "true: post to an http address of another machine, although the network can read it"),
 }
 
@@ -90,6 +95,8 @@ def _faults(value: Any) -> list[Fault]:
     if ("command" in value) == ("url" in value):
         faults.append(Fault((), "must have exactly one of command and url"))
     url = value.get("url")
+    if "format" in value and "url" not in value:
+        faults.append(Fault(("format",), "is for a url; a command gets the event as JSON"))
     if isinstance(url, str) and url.startswith("http://") and not _is_here(url) and value.get("insecure") is not True:
         faults.append(Fault(("url",), "must begin with https:// (http only on this machine, or with insecure = true)"))
     return faults
@@ -129,7 +136,8 @@ def hooks(settings: Settings) -> dict[str, Hook]:
 
 def _hook(value: Any) -> Hook:
     table = {"command": value} if isinstance(value, str) else value
-    return Hook(table.get("command", ""), table.get("url", ""), float(table.get("timeout", 10)))
+    format = table.get("format", "json")
+    return Hook(table.get("command", ""), table.get("url", ""), float(table.get("timeout", 10)), format)
 
 
 # Prices: the built-in ones and the user's.

@@ -3,6 +3,7 @@
 import base64
 import http.server
 import json
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -125,6 +126,30 @@ def test_a_web_hook(ws: Workspace, server: tuple[str, list[bytes]]) -> None:
     ran = ws.rooda("build", "-n", "1")
     assert ran.code == 0 and ran.err == ""
     assert [json.loads(body)["moment"] for body in posted] == ["done"] and authorized == [""]
+
+
+@pytest.mark.parametrize(("form", "field"), [("text", ""), ("ntfy", ""), ("slack", "text"), ("discord", "content")])
+def test_E_31_a_web_hook_for_a_service(ws: Workspace, server: tuple[str, list[bytes]], form: str, field: str) -> None:
+    """The body is the sentence for people, in the form that the service takes."""
+    address, posted = server
+    hooked(ws, done={"url": address, "format": form})
+    assert ws.rooda("build", "-n", "1").err == ""
+    body = posted[0].decode().strip()
+    text = json.loads(body)[field] if field else body
+    assert text == f"build is done after 1 iteration: max-iterations [{os.uname().nodename}:{ws.path}]"
+
+
+def test_E_31_what_a_hook_is_given(ws: Workspace) -> None:
+    """Workspace, host, branch, cost and a sentence come with the event; a command has no format."""
+    ws.git("init", "-q")
+    hooked(ws, done="cat >>told")
+    ws.rooda("build", "-n", "1")
+    (event,) = told(ws)
+    assert (event["workspace"], event["host"], event["branch"]) == (ws.path, os.uname().nodename, "main")
+    assert event["cost"] is None and str(event["text"]).endswith(f"{ws.path} (main)]")
+    hooked(ws, done={"command": "true", "format": "slack"})
+    ran = ws.rooda("build", "-n", "1")
+    assert ran.code == 2 and "hooks.done.format: is for a url" in ran.err
 
 
 def test_a_web_hook_with_a_password(ws: Workspace, server: tuple[str, list[bytes]]) -> None:

@@ -132,12 +132,14 @@ def server() -> Iterator[Server]:
 
 @pytest.mark.parametrize("kind", ["ooda", "reflex", "goal", "flow"])
 def test_a_web_hook_of_each_kind(bare: Workspace, server: Server, kind: str) -> None:
-    """The body of the POST is the event as it is on disk, with the moment."""
+    """The body of the POST is the event as it is on disk, with the moment and the facts of E-31."""
     loops = hooked(bare, done={"url": server.url})
     ran = {"ooda": lambda: loops.ooda("-n", "1"), "goal": lambda: loops.goal("--yes")}.get(kind, getattr(loops, kind))()
     assert ran.code == 0, ran.both
     (posted,) = server.posted
-    assert posted.pop("moment") == "done" and posted == bare.events()[-1]
+    added = {key: posted.pop(key) for key in ("moment", "workspace", "host", "branch", "cost", "text")}
+    kept = {key: value for key, value in bare.events()[-1].items() if key not in added}
+    assert added["moment"] == "done" and added["workspace"] == bare.path and posted == kept
 
 
 @pytest.mark.parametrize(("status", "said"), [(None, "timed out after 0.5s"), (500, "500")])
