@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from making import made
 
 from rooda.loops import registry
-from rooda.settings.schema import AGENT, LOOP, OLDER, PRICE, PROCEDURE, RESERVED, SHARED, TRUST, variable_of
+from rooda.settings.schema import AGENT, LOOP, OLDER, PRICE, PROCEDURE, RESERVED, SHARED, TRUST, WORKTREE, variable_of
 from rooda.settings.setup import HOOKS
 from rooda.settings.toml import toml_value
 from rooda.settings.types import FRAGMENT, GATE, Key
@@ -141,12 +141,18 @@ Each has the keys of `[loop]` that agent calls need ({shared}), which beat those
 
 A hook is a shell command, or a table with `command` or `url`, and `timeout` (seconds, default 10). It gets the event
 ([events.md](events.md)) on stdin or as the body of a POST, with the fields `moment`, `workspace`, `host`, `branch`,
-`cost` (of the whole run; null if unknown) and `text`, a sentence for people. With `format`, an address gets that sentence:
+`cost` (of the whole run; null if unknown) and `text`, a sentence for people. With `format`, an address gets that one:
 `text` and `ntfy` as plain text, `slack` and `discord` as their messages. The address begins with
 `https://`; `http://` is for this machine (`localhost`, `127.…`, `[::1]`), and with `insecure = true` for others.
 Redirects are not followed. rooda reports a hook that fails, and continues.
 
 {hooks}
+## `[worktree]`: what `--worktree` prepares
+
+{worktree}
+`copy` and `link` name paths of the workspace; only your own settings can name others. `link` is for caches: a virtual
+environment with an editable install of this project is refused, since its tests would run the wrong code.
+
 ## `[trust]`
 
 Only your own settings (`~/.config/rooda/rooda.toml`) can have this table.
@@ -184,6 +190,7 @@ def page() -> str:
             shared=", ".join(f"`{key}`" for key in sorted(SHARED, key=lambda key: GROUPS.index(SHARED[key].group))),
             older=older,
             hooks=_table(("key", "when"), [(f"`{key}`", _what(row)) for key, row in HOOKS.items()]),
+            worktree=_keys(WORKTREE),
             trust=_keys(TRUST),
             reserved=" ".join(f"`{name}`" for name in sorted(RESERVED)),
         )

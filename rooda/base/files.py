@@ -353,6 +353,17 @@ def write(path: str, data: bytes, mode: int = 0o666) -> None:
     create(path, data, mode)
 
 
+def copy(source: str, path: str) -> None:
+    """Copy a regular file with its mode, without syncing."""
+    with reading(source) as file:
+        descriptor = _create_new(path, os.O_WRONLY, os.fstat(file.fileno()).st_mode & 0o777)
+        try:
+            while data := file.read(CHUNK):
+                write_all(descriptor, data)
+        finally:
+            os.close(descriptor)
+
+
 def link(path: str, target: str) -> None:
     """Create a symbolic link, replacing any file at the path."""
     remove(path)

@@ -69,7 +69,8 @@ def _write(workspace: str, show: bool, limits: Mapping[str, float | None]) -> in
     path = os.path.join(workspace, "rooda.toml")
     known = {key: value for key, value in limits.items() if value is not None}
     wanted = known if show or os.path.lexists(path) else _asked(limits)
-    found = Findings(detect.installed_agents(), gates, [project.because for project in projects], wanted)
+    found = Findings(detect.installed_agents(), gates, [project.because for project in projects])
+    found = found._replace(limits=wanted, setup=detect.worktree_setup(workspace))
     content = text(found, _defaults())
     if show:
         click.echo(content, nl=False)
@@ -172,6 +173,7 @@ class Findings(NamedTuple):
     agents: list[str]
     gates: list[str]
     because: list[str]
+    setup: str = ""  # the command that prepares a new worktree
     limits: Mapping[str, float] = {}  # values of settings that the user gave
 
 
@@ -184,7 +186,7 @@ def text(found: Findings, defaults: dict[str, Any]) -> str:
         _limits(found),
         _others(defaults, found),
     )
-    return _HEAD + "\n[loop]\n" + "\n".join(parts) + _TAIL
+    return _HEAD + "\n[loop]\n" + "\n".join(parts) + _worktree(found) + _TAIL
 
 
 def _agent(found: Findings) -> str:
@@ -218,6 +220,13 @@ def _safety() -> str:
 
 def _limits(found: Findings) -> str:
     return "".join(f"{_comment(key)}.\n{key} = {_number(value)}\n" for key, value in found.limits.items())
+
+
+def _worktree(found: Findings) -> str:
+    about = "# What --worktree prepares in a new worktree; also copy = [...] and link = [...].\n"
+    if found.setup:
+        return f"\n{about}[worktree]\nsetup = {toml_value(found.setup)}\n"
+    return f'\n{about}# [worktree]\n# setup = "make deps"\n'
 
 
 def _number(value: float) -> str:

@@ -14,7 +14,7 @@ from rooda.git.repository import read_head
 from rooda.loops.options import RunOptions
 from rooda.processes import detach, ledger, lock, table
 from rooda.run import folder, history, messages
-from rooda.run.setup import Setup
+from rooda.run.setup import NewWorktree, Setup
 from rooda.settings import layers
 from rooda.settings.schema import LOOP
 from rooda.settings.where import Where
@@ -136,9 +136,11 @@ def _end_survivors(held: lock.Lock, screen: Screen) -> None:
 # `--worktree`: run the loop in a new git worktree
 
 
-def in_worktree(where: Where, name: str, screen: Screen, work: Callable[[Where], int]) -> int:
+def in_worktree(
+    where: Where, name: str, screen: Screen, work: Callable[[Where], int], wanted: NewWorktree
+) -> int:
     """Call `work` in a new worktree called `name`; return its exit code."""
-    there = _make_worktree(where, name, screen)
+    there = _make_worktree(where, name, screen, wanted)
     config = f" --config {shlex.quote(there.config)}" if there.config else ""
     screen.place = f"-C {shlex.quote(there.workspace)}{config}"
     try:
@@ -147,18 +149,22 @@ def in_worktree(where: Where, name: str, screen: Screen, work: Callable[[Where],
         _say_next(there, screen)
 
 
-def _make_worktree(where: Where, name: str, screen: Screen) -> Where:
+def _make_worktree(where: Where, name: str, screen: Screen, wanted: NewWorktree) -> Where:
     """Create and return a worktree that uses the settings of the current workspace."""
     repo = worktrees.require_repository(where.workspace)
     left = worktrees.count_uncommitted(repo)
     if text := command.warning(where.workspace):
         warn(screen, text)
+    from rooda.loops import new_worktree
+
+    new_worktree.check(wanted, where.workspace)
     own = worktrees.create(repo, name)
     _say(screen, f"Worktree: {own.root} on the new branch {own.branch}")
     if left:
         _say(screen, f"It starts at the last commit, without your {left} uncommitted change{'s' * (left > 1)}")
     for text in detach.access_hints(own.workspace):
         _say(screen, text)
+    new_worktree.prepare(wanted, where.workspace, own.workspace, lambda text: _say(screen, text))
     config = where.config or layers.workspace_file(where.workspace)
     return Where(own.workspace, config if os.path.lexists(config) else None)
 

@@ -30,6 +30,15 @@ class Hook(NamedTuple):
     format: str = "json"  # of what a URL gets
 
 
+class NewWorktree(NamedTuple):
+    """What a new worktree needs before a loop can work there."""
+
+    setup: str = ""  # shell command
+    copy: tuple[str, ...] = ()  # paths relative to the workspace
+    link: tuple[str, ...] = ()
+    may_leave: tuple[str, ...] = ()  # copy or link, if its paths may be outside of the workspace
+
+
 class Watch(Protocol):
     """Detects changes to a workspace's trusted files while a loop runs there."""
 
@@ -56,6 +65,7 @@ class Setup(NamedTuple):
     further: Mapping[str, Any] = {}  # settings without a field of their own
     watch: Watch | None = None
     budgets: Budgets = Budgets()
+    worktree: NewWorktree = NewWorktree()
     unknown_call: float = 0.0  # dollars to assume for a call of unknown cost; 0 = none
 
     def value(self, key: str, kind: Callable[[Any], T]) -> T:

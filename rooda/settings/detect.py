@@ -34,6 +34,23 @@ def gates(folder: str) -> list[Gates]:
     return found or [gate for gate in _recipes(folder) if gate.commands]
 
 
+_INSTALLS = {
+    "uv.lock": "uv sync",
+    "poetry.lock": "poetry install",
+    "package-lock.json": "npm ci",
+    "pnpm-lock.yaml": "pnpm install --frozen-lockfile",
+    "yarn.lock": "yarn install --frozen-lockfile",
+    "bun.lock": "bun install",
+    "bun.lockb": "bun install",
+    "Gemfile.lock": "bundle install",
+}
+
+
+def worktree_setup(folder: str) -> str:
+    """Return the command that installs what a new worktree of the project needs; "" if none is known."""
+    return " && ".join(dict.fromkeys(command for lock, command in _INSTALLS.items() if _exists(folder, lock)))
+
+
 def program(command: str) -> str:
     return command.split(maxsplit=1)[0]
 

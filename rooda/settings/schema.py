@@ -477,6 +477,12 @@ PRICE = {
     "written": Key(AMOUNT, "input tokens written to a cache; default: the price of input"),
 }
 
+WORKTREE = {
+    "setup": Key(TEXT, "a shell command that is run in a new worktree before the loop starts", trust=RUNS),
+    "copy": Key(NAMES, "files and folders of the workspace that a new worktree gets copies of", trust=RUNS),
+    "link": Key(NAMES, "caches of the workspace that a new worktree links to", trust=RUNS),
+}
+
 TRUST = {  # only in the user's own settings: no workspace can trust itself
     "folders": Key(
         TEXTS, 'folders, with all below, whose settings and files rooda accepts from any owner; "/" = every folder'

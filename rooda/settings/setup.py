@@ -10,10 +10,10 @@ from rooda.agents.records import Bounds
 from rooda.base import files
 from rooda.base.dirs import shipped
 from rooda.errors import ConfigProblem
-from rooda.run.setup import Budget, Budgets, Hook, Setup
+from rooda.run.setup import Budget, Budgets, Hook, NewWorktree, Setup
 from rooda.settings.agents import agent_of, with_prices
 from rooda.settings.check import dotted
-from rooda.settings.layers import Settings, merge
+from rooda.settings.layers import USER, Settings, merge
 from rooda.settings.lookup import Lookup, lookup_kind
 from rooda.settings.schema import LOOP, PRICE
 from rooda.settings.types import (
@@ -52,8 +52,14 @@ def setup_of(settings: Settings, look: Lookup) -> Setup:
     further = {key: row.converted(look.value(key, row.default)) for key, row in LOOP.items() if row.into == "setup"}
     table = settings.table("budget")
     price, budgets = float(table.get("unknown_call", 0)), [float(table.get(key, 0)) for key in Budgets._fields]
-    made = filled(made, look)._replace(further=further, watch=settings.watch)
+    made = filled(made, look)._replace(further=further, watch=settings.watch, worktree=_new_worktree(settings))
     return made._replace(unknown_call=price, budgets=Budgets(*budgets))
+
+
+def _new_worktree(settings: Settings) -> NewWorktree:
+    table = settings.table("worktree")
+    own = [key for key in ("copy", "link") if settings.origin(("worktree", key)).startswith(USER)]
+    return NewWorktree(table.get("setup", ""), tuple(table.get("copy", ())), tuple(table.get("link", ())), tuple(own))
 
 
 def filled(record: R, look: Lookup) -> R:

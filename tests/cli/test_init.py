@@ -240,3 +240,11 @@ def test_E_30_an_example_with_a_limit(bare: Workspace) -> None:
     assert ran.code == 0 and said in ran.err
     bare.forget_calls()
     assert said not in bare.rooda("review", "--max-duration", "1h").err
+
+
+def test_E_28_the_setup_of_a_worktree_is_proposed(bare: Workspace) -> None:
+    """From the lock file of the project; without one it is a comment."""
+    bare.write("uv.lock", "")
+    assert '\n[worktree]\nsetup = "uv sync"\n' in bare.rooda("init", "--print").out
+    os.unlink(bare.file("uv.lock"))
+    assert '\n# [worktree]\n# setup = "make deps"\n' in bare.rooda("init", "--print").out

@@ -96,7 +96,7 @@ def _in_worktree(prepared: Prepared, call: Invocation, task: str) -> int:
         moved = prepared._replace(repo=own, topology=topology.load(worktree.workspace))
         return _begin(moved, task, False, take_lock(moved.repo, prepared.screen))
 
-    return launch.in_worktree(call.where, "flow", call.screen, work)
+    return launch.in_worktree(call.where, "flow", call.screen, work, call.setup.worktree)
 
 
 def _begin(prepared: Prepared, words: str, allow_dirty: bool, held: lock.Lock | None) -> int:

@@ -47,7 +47,11 @@ def run(where: Where, typed: Json) -> int:
     request = request_of(prepared, where, typed)
     if prepared.options.worktree:
         return launch.in_worktree(
-            where, NAME, prepared.screen, lambda there: _locked_run(prepared, there, typed, request)
+            where,
+            NAME,
+            prepared.screen,
+            lambda there: _locked_run(prepared, there, typed, request),
+            prepared.setup.worktree,
         )
     return _locked_run(prepared, where, typed, request)
 

@@ -91,7 +91,7 @@ def _in_worktree(procedure: Procedure, screen: Screen, where: Where, asked: RunO
             procedure, there, screen, take_lock(Place(there.workspace, procedure.name), screen), None, asked
         )
 
-    return launch.in_worktree(where, procedure.name, screen, work)
+    return launch.in_worktree(where, procedure.name, screen, work, procedure.setup.worktree)
 
 
 def resume(name: str, where: Where, typed: Json) -> int:

@@ -56,7 +56,13 @@ def _new(ctx: click.Context, /, task: tuple[str, ...], **typed: object) -> int:
     given = Given(bool(typed["confirm_criteria"]), _number(typed["confirm_max_iterations"]))
     proposal = confirmed(proposal, given, asked.json, _edit)
     if asked.worktree:
-        return launch.in_worktree(here, "reflex", made.screen, lambda there: start(proposal, there, asked, made))
+        return launch.in_worktree(
+            here,
+            "reflex",
+            made.screen,
+            lambda there: start(proposal, there, asked, made),
+            made.setup.worktree,
+        )
     return start(proposal, here, asked, made)
 
 
