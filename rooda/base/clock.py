@@ -36,6 +36,16 @@ def rfc3339_local(seconds: float) -> str:
     return datetime.datetime.fromtimestamp(int(seconds), datetime.UTC).astimezone().isoformat()
 
 
+def local(text: str) -> str:
+    """Return the time of an event as local date and time, as on the screen; any other text stays as it is."""
+    import datetime
+
+    try:
+        return datetime.datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError):
+        return text
+
+
 def local_time(seconds: float) -> time.struct_time:
     """Convert a time to local time, for display."""
     return time.localtime(seconds)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from rooda.base import files, secrets
+from rooda.base import clock, files, secrets
 from rooda.base.dirs import shipped
 from rooda.base.json import Json
 from rooda.base.text import escape_text
@@ -27,18 +27,23 @@ from rooda.views.agent_output import Tail
 from rooda.views.lines import LEVELS, lines
 from rooda.views.why import CUT_OFF
 
+END = 262_144  # bytes at the end of a transcript that are read first
+
 
 @click.command(short_help="Show what the latest run did, iteration by iteration.")
 @click.argument("name", required=False, shell_complete=tab_loops)
 @click.option("--json", "as_json", is_flag=True, help="Print the events as they are on disk.")
 @click.option("--agent", is_flag=True, help="Show what the agent said and which tools it used.")
 @click.option("--iteration", type=click.IntRange(min=1), metavar="N", help="Only this iteration.")
+@click.option("--tail", type=click.IntRange(min=1), metavar="N", help="With --agent: only its last N lines.")
 @click.option("-v", "--verbose", is_flag=True, help="Show details too.")
 @click.option("-f", "--follow", "following", is_flag=True, help="Follow the log until the run ends.")
 @click.pass_context
 def logs(ctx: click.Context, /, name: str | None, following: bool, **how: Any) -> int:
     """Print the lines of the latest run, or of NAME's latest run, and the folder of its transcripts."""
-    workspace = where(ctx).workspace
+    workspace, tail = where(ctx).workspace, how.pop("tail")
+    if tail and (following or how["as_json"] or not how["agent"]):
+        raise UsageProblem("--tail goes with --agent, without --follow and --json.")
     folder = run_folder.latest(workspace, name)
     if folder is None:
         say_no_runs(where(ctx), name)
@@ -50,20 +55,29 @@ def logs(ctx: click.Context, /, name: str | None, following: bool, **how: Any) -
     live, events = is_live(workspace, folder), recorded(folder)
     if not live:
         say_if_unsigned(folder)
-    _show(folder, events, **how)
+    _show(folder, events, tail, **how)
     if how["iteration"] is None and not live and all(record["event"] != "run.ended" for record in events):
         say_cut_off(folder)
     return OK
 
 
-def _show(folder: str, events: list[Json], as_json: bool, agent: bool, iteration: int | None, verbose: bool) -> None:
+def _show(
+    folder: str,
+    events: list[Json],
+    tail: int | None,
+    as_json: bool,
+    agent: bool,
+    iteration: int | None,
+    verbose: bool,
+) -> None:
     records = [record for record in events if iteration in (None, record.get("display"))]
     if as_json:
         for record in records:
             click.echo(json.dumps(record, ensure_ascii=False))
         return
     if agent:
-        _show_agent([history.located(record, folder) for record in records])
+        calls = [history.located(record, folder) for record in records if record["event"] == "agent.started"]
+        _show_end(calls, tail) if tail else _show_agent(calls)
     else:
         for record in records:
             show(record, LEVELS["debug" if verbose else "info"])
@@ -112,16 +126,49 @@ def is_live(workspace: str, folder: str) -> bool:
 def _show_agent(records: list[Json]) -> None:
     """Print the transcripts in readable form."""
     for record in records:
-        if record["event"] == "agent.started":
-            click.echo(f"--- Iteration {record['display']} ---")
-            for text in transcript(record.get("output", "text"), record["transcript"]):
-                click.echo(text)
+        click.echo(f"--- Iteration {record['display']} ---")
+        for text in transcript(record.get("output", "text"), record["transcript"]):
+            click.echo(text)
 
 
-def transcript(output: str, path: str) -> Iterator[str]:
-    """Yield a transcript as readable lines with secrets masked. JSON records become text and names of tools."""
+def _show_end(records: list[Json], count: int) -> None:
+    """Print the last lines of the transcripts, reading only their ends."""
+    shown: list[str] = []
+    left = count
+    for record in reversed(records):
+        found = _end(record.get("output", "text"), record["transcript"], left)
+        shown[:0] = [f"--- Iteration {record['display']} ---", *found]
+        left -= len(found)
+        if left <= 0:
+            break
+    for text in shown:
+        click.echo(text)
+
+
+def _end(output: str, path: str, count: int) -> list[str]:
+    """Return a transcript's last lines. The end that is read grows until it has enough of them."""
+    limit = END
+    while True:
+        found = list(transcript(output, path, limit))
+        if len(found) >= count or limit >= history.LARGEST or not _is_longer(path, limit):
+            return found[-count:]
+        limit *= 16
+
+
+def _is_longer(path: str, size: int) -> bool:
+    try:
+        return os.path.getsize(path) > size
+    except OSError:
+        return False
+
+
+def transcript(output: str, path: str, limit: int = history.LARGEST) -> Iterator[str]:
+    """Yield a transcript as readable lines with secrets masked. JSON records become text and names of tools.
+
+    `limit`: bytes at its end to read.
+    """
     hidden, rest = keys(), ""
-    for line in _transcript(output, path):
+    for line in _transcript(output, path, limit):
         shown, waiting = secrets.hide_piece(f"{rest}{line}\n", hidden)  # a secret may continue in the next line
         whole = shown.rfind("\n") + 1
         yield from shown[:whole].split("\n")[:-1]
@@ -129,13 +176,13 @@ def transcript(output: str, path: str) -> Iterator[str]:
     yield from secrets.hide(rest, hidden).split("\n")[:-1]
 
 
-def _transcript(output: str, path: str) -> Iterator[str]:
+def _transcript(output: str, path: str, limit: int) -> Iterator[str]:
     from rooda.agents.gathered import Gathered
     from rooda.agents.reader import is_read
     from rooda.agents.transcript import LONGEST, readable_lines
 
     try:
-        found = files.lines(path, history.LARGEST, LONGEST)
+        found = files.lines(path, limit, LONGEST)
         if is_read(output):
             yield from readable_lines(output, found, Gathered())
         else:
@@ -162,7 +209,7 @@ def events(ctx: click.Context, /, name: str | None, since: str | None, schema: b
         click.echo(files.text(shipped("config", "events.schema.json")), nl=False)
         return OK
     if since is None:
-        code: int = ctx.invoke(logs, name=name, as_json=True, agent=False, verbose=False, **how)
+        code: int = ctx.invoke(logs, name=name, as_json=True, agent=False, tail=None, verbose=False, **how)
         return code
     if how["following"]:
         raise UsageProblem("--follow and --since are mutually exclusive.")
@@ -209,7 +256,7 @@ def show(record: Json, least: int) -> None:
         return  # the log was edited
     for line in found:
         if LEVELS[line.level] >= least:
-            click.echo(f"[{record['ts']}] {escape_text(line.text)}")
+            click.echo(f"[{clock.local(str(record['ts']))}] {escape_text(line.text)}")
 
 
 def records(folder: str, alive: Callable[[], bool], between_looks: Callable[[], None] | None = None) -> Iterator[Json]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import click
 
-from rooda.base import files, secrets, workspace_files
+from rooda.base import clock, files, secrets, workspace_files
 from rooda.base.json import Json
 from rooda.base.text import escape_line
 from rooda.cli.common import keys, say_if_unsigned, say_no_runs, tab_loops
@@ -82,7 +82,7 @@ def _shown(reason: Reason, log: _Log, workspace: str, hidden: tuple[str, ...]) -
 def _rows(row: Json) -> list[str]:
     who = f"Iteration {row['iteration']}" if row["iteration"] else "Run"
     return [
-        f"[{row['ts']}] {who} {row['decision']}: {row['rule']}",
+        f"[{clock.local(str(row['ts']))}] {who} {row['decision']}: {row['rule']}",
         f"    {row['evidence']}:{row['line']}",
         f"    > {row['text']}",
     ]

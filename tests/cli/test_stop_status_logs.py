@@ -188,7 +188,7 @@ def test_logs_of_the_latest_run(ws: Workspace) -> None:
         [line.partition("] ")[2] for line in lines] for lines in (shown.lines, shown.err.splitlines(), ran.lines)
     )
     assert [line for line in logged if line not in err] == out and [line for line in logged if line not in out] == err
-    assert all(line.startswith("[20") and line[25:27] == "] " for line in ran.lines)
+    assert all(line.startswith("[20") and line[20:22] == "] " for line in ran.lines)
     folder = ran.err.strip().rpartition(" ")[2]
     assert "0001-prompt.md" in os.listdir(folder) and "0002-iteration.out" in os.listdir(folder)
 
@@ -201,6 +201,27 @@ def test_logs_of_a_procedure(ws: Workspace) -> None:
     assert "Starting procedure: build-more" in ws.rooda("logs").lines[0]
     assert "Starting procedure: build (max 2" in ws.rooda("logs", "build").lines[0]
     assert "No runs of 'nothing' recorded here." in ws.rooda("logs", "nothing").err
+
+
+def test_E_32_the_end_of_what_an_agent_said(ws: Workspace) -> None:
+    """--tail N shows the last N lines over all iterations; only the ends of transcripts are read."""
+    ws.side("iteration", 'seq -f "line %.0f" 200000')
+    ws.rooda("build", "-n", "2")
+    assert ws.rooda("logs", "--agent", "--tail", "2").lines == ["--- Iteration 2 ---", "line 199999", "line 200000"]
+    ran = ws.rooda("logs", "--agent", "--tail", "200001")
+    assert ran.lines[:3] == ["--- Iteration 1 ---", "line 200000", "--- Iteration 2 ---"]
+    assert len(ran.lines) == 200003 and ran.lines[3] == "line 1"
+    assert ws.rooda("logs", "--tail", "2").code == 2
+
+
+def test_E_32_logs_and_screen_have_one_clock(ws: Workspace) -> None:
+    """Both are local; the events name their zone."""
+    env = {"TZ": "Asia/Tokyo"}
+    shown = ws.rooda("build", "-n", "1", env=env).lines[0]
+    for words in (("logs",), ("why",)):
+        line = ws.rooda(*words, env=env).lines[0]
+        assert line[12:14] == shown[1:3], (words, line, shown)
+    assert ws.events()[0]["ts"].endswith("Z")
 
 
 def test_logs_as_json_and_in_detail(ws: Workspace) -> None:
