@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from rooda.base import clock
+from rooda.base import clock, files
 from rooda.base.text import escape_line
 from rooda.cli import snapshots as shared
 from rooda.cli.common import tab_loops
@@ -14,15 +14,16 @@ from rooda.errors import FAILED, OK, Undecided, UsageProblem
 from rooda.git import command, restore, worktrees
 from rooda.git import snapshots as world
 from rooda.git.private import PrivateFiles
-from rooda.git.repository import Repo, read_head
+from rooda.git.repository import GitProblem, Repo, find, read_head
 from rooda.git.restore import Plan
 from rooda.git.retention import UNDO, Snapshot, belongs_to_another_loop, last_undo, next_undone, undo_position
 from rooda.git.snapshots import SnapshotTaker
-from rooda.loops import launch, registry
+from rooda.loops import configuration, launch, registry
 from rooda.processes import lock
 from rooda.processes.lock import Lock
-from rooda.run import questions
-from rooda.settings.where import valid_name, where
+from rooda.run import folder as run_folder
+from rooda.run import history, questions
+from rooda.settings.where import Where, valid_name, where
 from rooda.views.screen import Screen, ScreenOptions
 
 if TYPE_CHECKING:
@@ -208,11 +209,48 @@ def _held(workspace: str, tip: Snapshot) -> Lock:
 def prune(ctx: click.Context, name: str | None, keep: int, dry_run: bool) -> int:
     """Keep the snapshots of the last K runs of each procedure and kind of loop, or of NAME, and delete older ones.
 
-    Also removes worktrees of --worktree if no loop runs or can be resumed in them, everything is committed, and
-    another branch has the commits.
+    Also deletes the logs, prompts and transcripts of runs older than the last `keep_runs`, but never of a run that
+    can be resumed, and removes worktrees of --worktree if no loop runs or can be resumed in them, everything is
+    committed, and another branch has the commits.
     """
     loop = name and valid_name(name)
-    repo = shared.repo_of(where(ctx).workspace)
+    repo = _repository(where(ctx).workspace)
+    if repo is None and loop and not run_folder.all_of(where(ctx).workspace, loop):
+        shared.require_known(where(ctx), loop)
+    _prune_runs(where(ctx), loop, dry_run)
+    if repo is not None:
+        _prune_snapshots(ctx, repo, loop, keep, dry_run)
+    return OK
+
+
+def _repository(workspace: str) -> "Repo | None":
+    """Return the repository; None if the workspace has only runs, which need none."""
+    if run_folder.all_of(workspace, None):
+        try:
+            return find(workspace)
+        except GitProblem:
+            return None
+    return shared.repo_of(workspace)
+
+
+def _prune_runs(here: Where, loop: str | None, dry_run: bool) -> None:
+    """Delete the folders of old runs. Those of one run, started and resumed, count as several."""
+    most = int(configuration.load(here.workspace, here.config).table("loop")["keep_runs"])
+    known = [*registry.resumable(here.workspace)]
+    known += [each for each in registry.known(here.workspace) if lock.is_held(each.lock)]
+    open_runs = {log.folder for each in known for log in history.sessions(here.workspace, each.name, each.kind)}
+    seen: dict[str, int] = {}
+    for folder in reversed(run_folder.all_of(here.workspace, loop)):
+        kind = run_folder.origin_of(folder).get("loop") or registry.OODA
+        group = run_folder.loop_of(os.path.basename(folder)) if kind == registry.OODA else kind
+        seen[group] = seen.get(group, 0) + 1
+        if seen[group] > most and folder not in open_runs:
+            if not dry_run:
+                files.remove_tree(folder)
+            click.echo(escape_line(f"{'Would delete' if dry_run else 'Deleted'} the run {os.path.basename(folder)}"))
+
+
+def _prune_snapshots(ctx: click.Context, repo: Repo, loop: str | None, keep: int, dry_run: bool) -> None:
     own = [
         each
         for each in worktrees.list_worktrees(repo)
@@ -224,7 +262,6 @@ def prune(ctx: click.Context, name: str | None, keep: int, dry_run: bool) -> int
     _report(old, keep, dry_run)
     for each in own:
         click.echo(escape_line(_worktree(repo, each, dry_run)))
-    return OK
 
 
 def _report(old: list[Snapshot], keep: int, dry_run: bool) -> None:

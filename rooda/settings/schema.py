@@ -295,6 +295,13 @@ LOOP = {
         group="way",
         trust=RESTRAINS,
     ),
+    "keep_runs": Key(
+        whole(1),
+        "runs of each procedure and kind of loop whose logs `rooda prune` keeps",
+        default=50,
+        kinds=PROCEDURES,
+        group="way",
+    ),
     "workspace": Key(
         word("nearest", HERE),
         "where a command works: nearest: in the folder of the nearest rooda.toml; here: in the current directory",

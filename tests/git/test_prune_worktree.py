@@ -201,3 +201,19 @@ def test_prune_of_an_unknown_name(ws: Workspace) -> None:
     unknown = ws.rooda("prune", "biuld")
     assert unknown.code == 2 and "Did you mean 'build'?" in unknown.err and unknown.out == ""
     assert ws.rooda("prune", "build").code == 0
+
+
+def test_E_32_old_runs_are_pruned_on_request(ws: Workspace) -> None:
+    """Of each procedure the last `keep_runs` stay, and every session of a run that can be resumed; no git is needed."""
+    ws.procedure("other", loop={"keep_runs": 1})
+    for name in ("build", "build", "other"):
+        assert ws.rooda(name, "-n", "1").code == 0
+    ws.signal_at(4)
+    ws.signal_at(5)
+    assert [ws.rooda(*words).code for words in (("build", "-n", "2"), ("resume",))] == [130, 130]
+    before = sorted(os.listdir(ws.file(".rooda/runs")))
+    assert ws.rooda("prune", "--dry-run").out.count("Would delete the run ") == 2
+    ran = ws.rooda("prune")
+    left = sorted(os.listdir(ws.file(".rooda/runs")))
+    assert ran.code == 0 and left == before[2:], ran.both
+    assert ws.rooda("resume").code == 0
