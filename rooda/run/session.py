@@ -11,7 +11,7 @@ from rooda.agents.records import Prompt
 from rooda.base import clock, secrets, signing
 from rooda.base.json import Json
 from rooda.errors import Interrupted
-from rooda.processes import detach, linux, supervise
+from rooda.processes import detach, ending, linux, supervise
 from rooda.processes.ledger import Ledger
 from rooda.processes.lock import Lock
 from rooda.processes.signals import Signals
@@ -103,6 +103,7 @@ class Session:
 
     def _watching(self, owner: Owner) -> Watch | None:
         workspaces.record(self.context.workspace)
+        self._awake = self._kept_awake(owner)
         if owner.setup.watch:
             owner.setup.watch.begin(self.folder.run, self.context.workspace)
         return owner.setup.watch
@@ -118,6 +119,13 @@ class Session:
         if owner.resumed:
             gate.count_earlier(self.context.workspace, owner.name, owner.kind.name, owner.setup.agent)
         return gate
+
+    def _kept_awake(self, owner: Owner) -> int:
+        if not owner.setup.keep_awake:
+            return 0
+        from rooda.processes import awake
+
+        return awake.keep_awake(self.context.workspace, self.context.env)
 
     def elapsed(self) -> float:
         """Return the seconds since this session began."""
@@ -238,6 +246,7 @@ class Session:
         for problem in self._hooks.finish() if self._hooks else ():
             self._events.warn(problem)
         self.calls.sync_state()
+        ending.spared.discard(self._awake)
         supervise.end_leftovers(self._signals, self._limits.grace)
         if self._watch:
             self._watch.end(self.folder.run, self.context.workspace)

@@ -59,6 +59,7 @@ class Setup(NamedTuple):
     retry_wait: float = 5.0
     safety: str = "off"  # off | snapshot
     snapshot_private: bool = False
+    keep_awake: bool = False
     show_ai_output: bool = False
     log_level: str = "info"
     log_timestamp_format: str = "time"

@@ -295,6 +295,13 @@ LOOP = {
         group="way",
         trust=RESTRAINS,
     ),
+    "keep_awake": Key(
+        FLAG,
+        "the machine does not sleep while a run works, where systemd-inhibit or caffeinate is installed",
+        default=False,
+        into="setup.keep_awake",
+        group="way",
+    ),
     "keep_runs": Key(
         whole(1),
         "runs of each procedure and kind of loop whose logs `rooda prune` keeps",

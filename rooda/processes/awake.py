@@ -1,0 +1,31 @@
+"""Keeps the machine awake while a run works, with the program that the system has for that."""
+
+import os
+import sys
+from collections.abc import Mapping
+
+from rooda.processes import ending, supervise
+
+
+def keep_awake(cwd: str, env: Mapping[str, str]) -> int:
+    """Start the system's program and return its PID; 0 if the system has none. It ends with the session."""
+    if not (argv := _command(env.get("PATH", os.defpath))):
+        return 0
+    null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        pid = supervise.start_background(supervise.Spec(argv, cwd, env, "", opened=null))  # it closes `null`
+    except (OSError, ValueError):
+        return 0
+    ending.spared.add(pid)  # a sweep after an agent call must not end it
+    return pid
+
+
+def _command(path: str) -> list[str]:
+    name = "caffeinate" if sys.platform == "darwin" else "systemd-inhibit"
+    program = next((each for folder in path.split(os.pathsep) if os.access(each := os.path.join(folder, name), 1)), "")
+    if not program:
+        return []
+    if sys.platform == "darwin":
+        return [program, "-i", "-w", str(os.getpid())]
+    why = ["--what=sleep:idle", "--mode=block", "--who=rooda", "--why=a loop is running"]
+    return [program, *why, "sleep", "infinity"]
