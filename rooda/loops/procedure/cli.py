@@ -11,7 +11,7 @@ from rooda.base.json import Json
 from rooda.errors import OK, ConfigProblem, RoodaError, UsageProblem
 from rooda.loops import configuration, options
 from rooda.loops.options import DASH_H, RunOptions, items, tab_procedures
-from rooda.loops.procedure import effects, gates, settings, status
+from rooda.loops.procedure import effects, gates, settings
 from rooda.loops.procedure.model import PHASES, Procedure
 from rooda.run import tokens
 from rooda.settings import agents, layers, lookup, procedures
@@ -115,7 +115,7 @@ def dry_run(found: "layers.Settings", procedure: Procedure, where: Where, asked:
     setup = procedure.setup
     refusals = _refusals(found, procedure := gates.with_gates(found, procedure), where.workspace)
     procedure = gates.without_secrets(procedure, where.workspace)
-    text = effects.prompt_text(where.workspace, procedure, 1, status.first(procedure))
+    text = effects.prompt_text(where.workspace, procedure, 1, gates.first_status(procedure))
     count, exact = tokens.count(text, setup.token_encoding)
     about = "" if exact else "~"
     budget = f"{setup.token_budget:,}" if setup.token_budget else "unlimited"

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, TypeAlias
 from rooda.agents.records import Call, Prompt, Reply
 from rooda.base import clock, files, workspace_files
 from rooda.errors import Cause, PromptProblem
-from rooda.loops.procedure import feedback, progress
 from rooda.loops.procedure.model import Context, Fragment, Phase, Procedure
 from rooda.loops.procedure.prompts import assemble, from_file, preamble, with_new_status
-from rooda.loops.procedure.status import Status, ends_of
 from rooda.loops.procedure.world import Committed, World
 from rooda.run.placeholders import substitute
 from rooda.run.records import Command, Gate, GateResult, Gates
 
 if TYPE_CHECKING:
+    from rooda.loops.procedure.status import Status
     from rooda.run.changes import Changes
     from rooda.run.event_records import Event
     from rooda.run.session import Session
@@ -28,7 +27,7 @@ TICK = 0.1  # seconds; file systems' clocks are finer
 class Effects(World):
     """The effects of one session. Before each iteration, prompt files are read again if they have changed."""
 
-    def __init__(self, session: "Session", status: Status, name: str, resumed: bool = False) -> None:
+    def __init__(self, session: "Session", status: "Status", name: str, resumed: bool = False) -> None:
         self._session, self._status, self._name, self._resumed = session, status, name, resumed
         self._marks: tuple[tuple[int, ...], ...] = ()
         self._reported = ""
@@ -80,6 +79,9 @@ class Effects(World):
 
     def _output_of(self, number: int, fragment: Fragment, label: str) -> str:
         """Run the command of a fragment and return its output, or why it failed."""
+        from rooda.loops.procedure import feedback
+        from rooda.loops.procedure.status import ends_of
+
         command = Command(fragment.command, label, fragment.timeout, number)
         done = self._session.run((command,))[0]
         return feedback.command_text(fragment.command, done, ends_of(done.output), self._session.clean)
@@ -105,9 +107,11 @@ class Effects(World):
             text = files.tail(path, COMPARED).decode("utf-8", "replace")
         except OSError:
             return ""
+        from rooda.loops.procedure.progress import normalised
+
         context = self._session.context
         temporary = [context.env[name] for name in ("TMPDIR", "TEMP", "TMP") if context.env.get(name)]
-        return files.sha256(progress.normalised(text, context.workspace, temporary).encode())[:16]
+        return files.sha256(normalised(text, context.workspace, temporary).encode())[:16]
 
     def tree(self, fresh: bool = True) -> str:
         return self._changes.tree(fresh)

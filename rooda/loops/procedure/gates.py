@@ -1,27 +1,30 @@
 """Finds the quality gates in force for a procedure, and checks before a run that their programs exist."""
 
 import os
+from typing import TYPE_CHECKING
 
-from rooda.base import secrets, workspace_files
+from rooda.base import workspace_files
 from rooda.errors import ConfigProblem
 from rooda.loops.procedure.model import Procedure
-from rooda.run import gate_programs, gates_md
 from rooda.run.records import Gate
 from rooda.settings.layers import Settings
+
+if TYPE_CHECKING:
+    from rooda.run import gates_md
 
 
 def with_gates(found: Settings, procedure: Procedure) -> Procedure:
     """Return the procedure with the gates of AGENTS.md, unless settings define its gates."""
     if procedure.gates is not None:
         return procedure
-    read = gates_md.Found() if found.untrusted else _of_project(found.workspace, procedure.gates_from_commands)
-    return procedure._replace(gates=read.gates, gates_left=read.left)
+    read = None if found.untrusted else _of_project(found.workspace, procedure.gates_from_commands)
+    return procedure._replace(gates=read.gates, gates_left=read.left) if read else procedure._replace(gates=())
 
 
-def _of_project(workspace: str, commands: bool) -> gates_md.Found:
+def _of_project(workspace: str, commands: bool) -> "gates_md.Found | None":
     path = os.path.join(workspace, "AGENTS.md")
     if not os.path.lexists(path):
-        return gates_md.Found()
+        return None
     try:
         text = workspace_files.text(workspace, path)
     except OSError as problem:
@@ -29,6 +32,8 @@ def _of_project(workspace: str, commands: bool) -> gates_md.Found:
             f"{path} can't be read, so its quality gates are unknown: {problem.strerror}",
             "Repair it, or run without its gates: --no-gates",
         ) from None
+    from rooda.run import gate_programs, gates_md
+
     programs = gate_programs.programs(workspace)
     found = gates_md.read(text, path, programs)
     return gates_md.read_commands(text, path, programs) if commands and not found.gates else found
@@ -36,6 +41,8 @@ def _of_project(workspace: str, commands: bool) -> gates_md.Found:
 
 def problem(gate: Gate, workspace: str, baseline: bool = False) -> ConfigProblem | None:
     """Return an error if the gate's program does not exist. With `baseline` a path in the workspace may be missing."""
+    from rooda.run import gate_programs
+
     name = gate_programs.missing(gate.command, workspace)
     if not name or (baseline and gate_programs.is_relative(name)):
         return None
@@ -55,6 +62,10 @@ def problems(procedure: Procedure, workspace: str) -> list[ConfigProblem]:
 
 def without_secrets(procedure: Procedure, workspace: str) -> Procedure:
     """Return the procedure with stars in place of secrets in its gates, for display."""
+    if not (procedure.gates or procedure.gates_left):
+        return procedure
+    from rooda.base import secrets
+
     hidden = secrets.forms(os.environ, (workspace,))
     gates = tuple(gate._replace(command=secrets.hide(gate.command, hidden)) for gate in procedure.gates or ())
     left = tuple(each._replace(text=secrets.hide(each.text, hidden)) for each in procedure.gates_left)
@@ -65,6 +76,15 @@ def left_out(procedure: Procedure) -> list[str]:
     """Return a line for each line of AGENTS.md that looks like a gate and is not taken as one."""
     left = procedure.gates_left
     return [f"{each.origin}: not taken as a quality gate, because {each.why}: {each.text}" for each in left]
+
+
+def first_status(procedure: Procedure) -> str:
+    """Return the STATUS section of a new run's first prompt; "" if there is nothing to report."""
+    if not procedure.feedback or not (procedure.gates or procedure.commit == "green"):
+        return ""
+    from rooda.loops.procedure import status
+
+    return status.first(procedure)
 
 
 def described(gate: Gate) -> str:

@@ -141,10 +141,10 @@ def setup(settings: "Settings", name: str) -> "Setup":
 
 def first_prompt(settings: "Settings", name: str) -> str:
     """Return the prompt for the first iteration."""
-    from rooda.loops.procedure import effects, status
+    from rooda.loops.procedure import effects, gates
 
     procedure = _with_gates(settings, name)
-    return effects.prompt_text(settings.workspace, procedure, 1, status.first(procedure))
+    return effects.prompt_text(settings.workspace, procedure, 1, gates.first_status(procedure))
 
 
 def gates_in_force(settings: "Settings", name: str) -> "list[tuple[str, str, ConfigProblem | None]]":

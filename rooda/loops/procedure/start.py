@@ -122,7 +122,7 @@ def prepare(
     if agent is None:
         raise ConfigProblem(agents.no_agent_text(found))
     procedure = gates.with_gates(found, procedure._replace(setup=setup._replace(agent=with_prices(agent, found))))
-    prompt = effects.prompt_text(where.workspace, procedure, 1, status.first(procedure))
+    prompt = effects.prompt_text(where.workspace, procedure, 1, gates.first_status(procedure))
     program = launch.check_agent(agent, where.workspace, prompt)
     for refusal in gates.problems(procedure, where.workspace):
         raise refusal

@@ -50,11 +50,8 @@ class Status:
 
 def first(procedure: Procedure) -> str:
     """Return the section of a new run's first prompt."""
-    remarks, gates = feedback.remarks(procedure, {}), procedure.gates or ()
-    if not procedure.feedback or not (gates or remarks):
-        return ""
-    facts = Facts(left_of(procedure), remarks=remarks)
-    return feedback.section(Past(limit=procedure.max_iterations), gates, facts)
+    facts = Facts(left_of(procedure), remarks=feedback.remarks(procedure, {}))
+    return feedback.section(Past(limit=procedure.max_iterations), procedure.gates or (), facts)
 
 
 def left_of(procedure: Procedure) -> Left:
