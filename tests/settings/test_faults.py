@@ -58,10 +58,10 @@ FAULTS = [  # rooda.toml, what is said
     ),
     ("[procedures.x]\nact = []", "2: procedures.x.act: must have at least one fragment"),
     ("[procedures.x]\nact = ''", "2: procedures.x.act: must be a string that is not empty, got ''"),
-    ("[procedures.x]\nact = [{}]", "2: procedures.x.act[0]: must have exactly one of content and path"),
+    ("[procedures.x]\nact = [{}]", "2: procedures.x.act[0]: must have exactly one of content, path and command"),
     (
         "[procedures.x]\nact = [\n'a',\n{ content = 'a', path = 'b' }]",
-        "4: procedures.x.act[1]: must have exactly one of content and path",
+        "4: procedures.x.act[1]: must have exactly one of content, path and command",
     ),
     (
         "[procedures.x]\nact = [{ content = 'a', parameters = { b = [] } }]",

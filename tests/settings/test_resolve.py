@@ -3,10 +3,15 @@
 import pytest
 
 from rooda.errors import ConfigProblem, UsageProblem
-from rooda.loops.procedure.model import PHASES
+from rooda.loops.procedure.model import PHASES, Procedure
 from rooda.run.records import Gate
 from rooda.settings import agents, procedures
 from tests.kit.tiers import OWN, Tiers
+
+
+def gates(made: Procedure) -> tuple[Gate, ...]:
+    """The gates without the places that define them."""
+    return tuple(gate._replace(origin="") for gate in made.gates or ())
 
 
 class TestGates:
@@ -17,7 +22,7 @@ class TestGates:
         tiers.write(
             '[loop]\nquality_gates = ["make", { command = "x", timeout = 3 }, { name = "make", command = "y" }]\n'
         )
-        assert tiers.procedure("build").gates == (Gate("make", "make"), Gate("x", "x", 3.0), Gate("make", "y"))
+        assert gates(tiers.procedure("build")) == (Gate("make", "make"), Gate("x", "x", 3.0), Gate("make", "y"))
 
     def test_absent_empty_and_switched_off(self, tiers: Tiers) -> None:
         """Without the key AGENTS.md decides; [] and --no-gates mean none."""
@@ -31,7 +36,7 @@ class TestGates:
         """A stronger tier's gates replace the weaker one's, and a procedure's replace the general ones."""
         tiers.user('[loop]\nquality_gates = ["a", "b"]\n')
         tiers.write('[procedures.build]\nquality_gates = ["c"]\n')
-        assert tiers.procedure("build").gates == (Gate("c", "c"),)
+        assert gates(tiers.procedure("build")) == (Gate("c", "c"),)
         tiers.write(OWN)
         assert [gate.name for gate in tiers.procedure("mine").gates or ()] == ["a", "b"]
 
@@ -41,17 +46,17 @@ class TestGates:
         assert len(names) == 16 and all(tiers.procedure(name).gates == () for name in names)
         assert tiers.procedure("bootstrap", gates=True).gates is None  # those of AGENTS.md
         tiers.user('[loop]\nquality_gates = ["make"]\n')
-        assert tiers.procedure("build").gates == (Gate("make", "make"),)
+        assert gates(tiers.procedure("build")) == (Gate("make", "make"),)
         assert tiers.procedure("bootstrap").gates == ()
-        assert tiers.procedure("bootstrap", gates=True).gates == (Gate("make", "make"),)
+        assert gates(tiers.procedure("bootstrap", gates=True)) == (Gate("make", "make"),)
         tiers.write('[procedures.bootstrap]\nquality_gates = ["own"]\n')
-        assert tiers.procedure("bootstrap").gates == (Gate("own", "own"),)
+        assert gates(tiers.procedure("bootstrap")) == (Gate("own", "own"),)
         assert tiers.procedure("bootstrap", gates=False).gates == ()
 
     def test_E_13_a_file_can_not_switch_gates_off_by_an_unknown_key(self, tiers: Tiers) -> None:
         """`gates` and `no_gates` are options; the same word in a file is an unknown key without effect."""
         tiers.write('[loop]\nquality_gates = ["x"]\nno_gates = true\ngates = false\n')
-        assert tiers.procedure("build").gates == (Gate("x", "x"),)
+        assert gates(tiers.procedure("build")) == (Gate("x", "x"),)
 
 
 class TestPromise:

@@ -224,7 +224,7 @@ def test_user_page_names_every_procedure_with_its_limit() -> None:
 def test_user_page_examples_hold() -> None:
     """The TOML shown to users is valid and names fragments that exist."""
     examples = re.findall(r"^```toml\n(.*?)^```", user_page(), re.M | re.S)
-    assert len(examples) == 2
+    assert len(examples) == 3
     tables = [table for example in examples for table in tomllib.loads(example)["procedures"].values()]
     assert tables
     assert {path for example in examples for path in re.findall(r"builtin:([\w/.-]+)", example)} <= set(fragments())

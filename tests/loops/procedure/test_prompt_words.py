@@ -71,12 +71,12 @@ def test_OU_12_fragments(bare: Workspace) -> None:
 
 
 @pytest.mark.parametrize("fragment", ['{content = "c", path = "p"}', "{}", "{parameters = {a = 1}}"])
-def test_OU_12_exactly_one_of_two(bare: Workspace, fragment: str) -> None:
-    """A fragment has a content or a path, not both and not neither; said with file and line."""
+def test_OU_12_exactly_one_of_three(bare: Workspace, fragment: str) -> None:
+    """A fragment has one of content, path and command; said with file and line."""
     bare.config(f'[procedures.mine]\nobserve = "o"\norient = "o"\ndecide = "d"\nact = [{fragment}]\n')
     ran = bare.rooda("mine", "--dry-run")
     assert ran.code == 2
-    assert "rooda.toml:5: procedures.mine.act[0]: must have exactly one of content and path" in ran.err
+    assert "rooda.toml:5: procedures.mine.act[0]: must have exactly one of content, path and command" in ran.err
 
 
 def test_OU_12_overriding_replaces_the_whole_array(ws: Workspace) -> None:

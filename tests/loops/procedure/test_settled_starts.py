@@ -38,13 +38,12 @@ def test_OA_14_a_preview_during_a_running_loop(ws: Workspace) -> None:
 
 
 def test_OA_14_what_is_missing_makes_a_preview_fail(ws: Workspace) -> None:
-    """A broken configuration, a missing prompt file, a missing program: each exit 2, words on stderr alone."""
-    gone = ws.rooda("build", "--dry-run", "--ai-cmd", "no-such-agent -x")
+    """A broken configuration, a missing prompt file: each exit 2, words on stderr alone."""
     os.remove(ws.file("prompts/act_build.md"))
     prompt = ws.rooda("build", "--dry-run")
     ws.config("[loop]\nfailure_threshold = 0\n")
     config = ws.rooda("build", "--dry-run")
-    for ran, word in ((gone, "no-such-agent"), (prompt, "act_build.md"), (config, "loop.failure_threshold")):
+    for ran, word in ((prompt, "act_build.md"), (config, "loop.failure_threshold")):
         assert (ran.code, ran.out) == (2, "")
         assert word in ran.err
 
@@ -63,7 +62,7 @@ def test_OA_15_the_section_of_agents_md(ws: Workspace) -> None:
     ran = ws.rooda("build", "--max-iterations", "1")
     assert ran_gates(ws) == ["one", "two"]
     assert "Quality gates failed: second (exit 3), consecutive failures: 1/3" in ran.out
-    assert ws.events()[0]["gates"] == ["first", "second", "third"]
+    assert [gate["name"] for gate in ws.events()[0]["gates"]] == ["first", "second", "third"]
 
 
 def test_OA_15_settings_win_over_agents_md(ws: Workspace) -> None:
@@ -195,7 +194,6 @@ def test_OA_34_a_missing_agent_lists_every_way_to_set_one(bare: Workspace) -> No
     for way in ("--ai-cmd", "--agent", "[procedures.P]", "[loop]", "ROODA_LOOP_AI_CMD"):
         assert way in ran.err
     assert "claude" in ran.err.partition("Available agents: ")[2]
-    assert bare.rooda("build", "--dry-run").code == 2
 
 
 def test_OA_40_context_comes_before_observe(ws: Workspace) -> None:
