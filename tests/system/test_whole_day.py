@@ -13,9 +13,7 @@ import pytest
 from tests.kit.processes import Terminal, drawn, until
 from tests.kit.workspace import FAKE_AI, Workspace
 
-LATER = pytest.mark.xfail(reason="STATUS shows the gate of the baseline instead of that of iteration 1")
 TESTS = 6
-CODE = "".join(f"def f{n}(): return 0\n" for n in range(1, TESTS + 1))
 CASES = "".join(f"    def test_{n}(self): self.assertEqual(calc.f{n}(), {n})\n" for n in range(1, TESTS + 1))
 UNIT = f"import calc, unittest\nclass Calc(unittest.TestCase):\n{CASES}"
 MAKEFILE = "test:\n\t@python3 -B -m unittest -q test_calc\n"
@@ -29,6 +27,11 @@ make test >/dev/null 2>&1 || exit 0
 git commit -qam "calc: return the right numbers"
 echo "<promise>SUCCESS</promise>"
 """
+
+
+def code(red: int) -> str:
+    """The functions under test; the first ones are wrong."""
+    return "".join(f"def f{n}(): return {0 if n <= red else n}\n" for n in range(1, TESTS + 1))
 
 
 class Seen(NamedTuple):
@@ -52,7 +55,7 @@ class Shell:
 
     def __init__(self, ws: Workspace) -> None:
         self.ws = ws
-        for name, text in {"calc.py": CODE, "test_calc.py": UNIT, "Makefile": MAKEFILE}.items():
+        for name, text in {"calc.py": code(TESTS), "test_calc.py": UNIT, "Makefile": MAKEFILE}.items():
             ws.write(name, text)
         ws.git("init", "-q")
         ws.git("add", ".")
@@ -109,8 +112,10 @@ def shell(bare: Workspace) -> Iterator[Shell]:
     shell.terminal.finish()
 
 
-def repaired(ws: Workspace) -> int:
-    return sum("return 0" not in line for line in ws.read("calc.py").splitlines())
+def leave_red(ws: Workspace, red: int) -> None:
+    """Commit the repair of all tests but these."""
+    ws.write("calc.py", code(red))
+    ws.git("commit", "-qam", "calc: repair most of it")
 
 
 def summary(seen: Seen) -> list[str]:
@@ -120,7 +125,6 @@ def summary(seen: Seen) -> list[str]:
     return seen.lines[begins[-1] :]
 
 
-@LATER
 def test_E_11_E_21_a_red_repository_becomes_green(shell: Shell) -> None:
     """Six failing tests, one repaired by each call that reads in STATUS what is red: no abort, and exit 0."""
     ws = shell.ws
@@ -129,7 +133,7 @@ def test_E_11_E_21_a_red_repository_becomes_green(shell: Shell) -> None:
     ws.side("iteration", REPAIRS)
     built = shell.run("rooda build -n 9")
     assert built.code == 0, built.text
-    assert (len(ws.calls), repaired(ws)) == (TESTS, TESTS)
+    assert (len(ws.calls), ws.read("calc.py")) == (TESTS, code(0))
     assert all(f"FAILED (failures={TESTS - done})" in call.text for done, call in enumerate(ws.calls))
     assert "AI signaled SUCCESS: completed after 6 iterations" in built.text
     assert 1 <= len(summary(built)) <= 6 and max(map(len, summary(built))) <= 80, built.text
@@ -154,6 +158,7 @@ def test_E_12_a_red_end_is_no_success(shell: Shell) -> None:
 def test_E_23_ctrl_c_and_the_resume_that_the_screen_offers(shell: Shell) -> None:
     """Ctrl+C is answered at once; the command on the screen continues, and STATUS says what was cut off."""
     ws = shell.ws
+    leave_red(ws, 2)
     ws.side("iteration", f'[ "$n" -ne 2 ] || {{ touch "$FAKE/hangs"; sleep 60; }}\n{REPAIRS}')
     begin = shell.start("rooda build -n 9")
     until(Path(ws.fake, "hangs").exists, 20, "the second call")
@@ -161,8 +166,9 @@ def test_E_23_ctrl_c_and_the_resume_that_the_screen_offers(shell: Shell) -> None
     shell.wait(begin, "Stopping: the agent has 5 s. Press Ctrl+C again to end it now.")
     stopped = shell.end(begin)
     assert stopped.code == 130 and "Interrupted. State saved." in stopped.text, stopped.text
+    assert "interrupted" in shell.run("rooda status").text
     again = shell.run(stopped.command("rooda resume build"))
-    assert again.code == 0 and repaired(ws) == TESTS, again.text
+    assert (again.code, len(ws.calls), ws.read("calc.py")) == (0, 3, code(0)), again.text
     assert "Iteration 2 was cut off" in ws.calls[2].text
 
 
@@ -177,13 +183,10 @@ def test_E_14_E_20_a_blocked_agent_is_asked_twice(shell: Shell) -> None:
 def test_E_21_the_next_command_after_a_limit(shell: Shell) -> None:
     """At a limit of money the run pauses; the command on the screen has a higher limit and ends green."""
     ws = shell.ws
+    leave_red(ws, 3)
     ws.side("iteration", REPAIRS)
     paused = shell.run("rooda build -n 9 --max-cost 1")
     assert (paused.code, len(ws.calls)) == (4, 2), paused.text
     assert len(summary(paused)) <= 6
     again = shell.run(paused.command(r"rooda resume build --max-cost [\d.]+"))
-    for _ in range(TESTS):
-        if again.code != 4:
-            break
-        again = shell.run(again.command(r"rooda resume build --max-cost [\d.]+"))
-    assert again.code == 0 and repaired(ws) == TESTS, again.text
+    assert (again.code, len(ws.calls), ws.read("calc.py")) == (0, 3, code(0)), again.text
