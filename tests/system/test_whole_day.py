@@ -137,6 +137,8 @@ def test_E_11_E_21_a_red_repository_becomes_green(shell: Shell) -> None:
     assert all(f"FAILED (failures={TESTS - done})" in call.text for done, call in enumerate(ws.calls))
     assert "AI signaled SUCCESS: completed after 6 iterations" in built.text
     assert 1 <= len(summary(built)) <= 6 and max(map(len, summary(built))) <= 80, built.text
+    live = re.findall(r"\r\x1b\[K(Iteration [^\r\n]+)", shell.terminal.raw.decode())
+    assert any("gate make test" in line for line in live) and max(map(len, live)) < 80, live
     assert ws.git("log", "--format=%s", "-1") == "calc: return the right numbers\n"
     past = shell.run("rooda status")
     assert past.code == 0 and "completed" in past.text, past.text
