@@ -1,6 +1,7 @@
 """Failure, progress and success: `count_failures`, `baseline`, `stuck_after`, `blocked_threshold`, exit codes."""
 
 import os
+import re
 from typing import Any
 
 import pytest
@@ -280,3 +281,11 @@ def test_E_11_E_14_init_writes_both_with_a_comment(bare: Workspace) -> None:
     lines = bare.rooda("init", "--print").lines
     for line in ('count_failures = "no-progress"  # or "red"', "blocked_threshold = 2  # or 0"):
         assert lines[lines.index(line) - 1].startswith("# ")
+
+
+def test_E_10_the_summary_names_what_was_red_before(ws: Workspace) -> None:
+    """Beside the gates' last results."""
+    red_repository(ws, gates={"lint": "true"})
+    ws.side(1, "echo 0 >broken")
+    run = ws.rooda("build", "-n", "1")
+    assert run.code == 0 and re.search(r"gates +tests green, lint green \(red before: tests\)", run.err), run.err
