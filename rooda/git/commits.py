@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from rooda.base import files
 from rooda.git import command
-from rooda.git.repository import GIT_TIMEOUT, GitProblem, Repo, nul_terminated, read_head
+from rooda.git.repository import GIT_TIMEOUT, Repo, nul_terminated, read_head
 
 SUBJECT = 72  # characters
 BODY = 4_000  # characters
@@ -28,6 +28,7 @@ class Committed(NamedTuple):
     refused: str = ""  # why git or a hook refused
     tree: str = ""  # the work tree whose changes are committed now
     detached: bool = False
+    lost: bool = False  # the tree that the changes are compared with is gone
 
 
 def message(said: str, otherwise: str, run: str, iteration: int) -> str:
@@ -53,7 +54,10 @@ def commit(repo: Repo, base: str, now: str, text: str) -> Committed:
     """Commit the paths that differ between the trees `base` and `now` and from HEAD; other changes stay as they are."""
     if what := unfinished(repo):
         return Committed(refused=f"{what} is not finished")
-    paths = _to_commit(repo, _changed(repo, base, now))
+    changed = _changed(repo, base, now)
+    if changed is None:
+        return Committed(tree=now, lost=True)
+    paths = _to_commit(repo, changed)
     if not paths:
         return Committed(tree=now)
     before, used = read_head(repo), repo._replace(env=command.with_identity(repo.top, repo.env or os.environ))
@@ -69,10 +73,10 @@ def unfinished(repo: Repo) -> str:
     return next((what for name, what in UNFINISHED.items() if os.path.lexists(os.path.join(repo.folder, name))), "")
 
 
-def _changed(repo: Repo, base: str, now: str) -> set[str]:
-    """Return the paths that differ between two trees, except new repositories inside the work tree."""
+def _changed(repo: Repo, base: str, now: str) -> set[str] | None:
+    """Return the paths that differ between two trees, except new repositories in the work tree; None without `base`."""
     if not base or repo.run("cat-file", "-e", base).code:
-        raise GitProblem("the work tree at the start is not known any more, so the changes since then are not known")
+        return None
     words = repo.text("diff-tree", "-r", "-z", "--no-renames", "--raw", base, now).split("\0")
     rows = zip(words[::2], words[1::2], strict=False)
     return {path for facts, path in rows if not (facts.split(" ")[1] == "160000" and facts.endswith(" A"))}

@@ -39,7 +39,18 @@ class Changes:
 
     def commit(self, base: str, message: str) -> Committed:
         """Commit the paths that differ from the tree `base`, with the user's hooks."""
-        return self._done(lambda: self._commit(base, message), Committed(refused=NO_GIT), "No commit")
+        try:
+            taker = self._open()
+            made = commits.commit(taker.repo, base, taker.read().tree, message)
+        except GitProblem as problem:
+            return Committed(refused=problem.what)
+        except Interrupted:
+            return Committed(refused="a signal ended git")
+        if made.detached:
+            self._report("HEAD is detached: the commits of this run belong to no branch. Keep them: git switch -c NAME")
+        if made.lost:
+            self._report("Not committed: the work tree at the start is not in git any more; later changes will be")
+        return made
 
     def undo(self, number: int) -> str:
         """Restore the files from before iteration `number`; return the ref that keeps them, or ""."""
@@ -48,13 +59,6 @@ class Changes:
     def _read(self) -> str:
         seen = self._open().read()
         return "" if seen.trouble else seen.tree
-
-    def _commit(self, base: str, message: str) -> Committed:
-        taker = self._open()
-        made = commits.commit(taker.repo, base, taker.read().tree, message)
-        if made.detached:
-            self._report("HEAD is detached: the commits of this run belong to no branch. Keep them: git switch -c NAME")
-        return made
 
     def _open(self) -> SnapshotTaker:
         if self._recorder:
@@ -79,6 +83,3 @@ class Changes:
         if text not in self._reported:
             self._reported.add(text)
             self._emit(Problem(text=text))
-
-
-NO_GIT = "git could not be run"

@@ -115,12 +115,17 @@ def judged(procedure: Procedure, state: OodaState, past: Progress, before: str, 
     seen = Seen(reply, gates, results, before, after, last_words(reply))
     made, undone = Committed(), ""
     if progress.must_commit(procedure, seen):
-        made = world.commit(past.base, last_words(reply), state.iteration)
+        made = world.commit(past.base, message_of(reply), state.iteration)
         past = past._replace(base=made.tree or past.base)
     if progress.must_undo(procedure, past, seen):
         undone = world.undo(state.iteration)
     failed = progress.failed(procedure, past, seen) or bool(made.refused)
     return Turn(seen, failed, progress.after(procedure, past, seen, bool(undone)), made.commit, made.refused, undone)
+
+
+def message_of(reply: Reply) -> str:
+    """Return the agent's final message; "" for a raw command, whose output has none."""
+    return "" if reply.output == "text" else reply.answer.text
 
 
 def call_of(procedure: Procedure, state: OodaState, prompt: Prompt) -> Call:

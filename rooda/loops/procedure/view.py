@@ -170,8 +170,6 @@ _CAUSES = {
 
 
 def _cause(record: Json) -> str:
-    if record["reason"] in ("blocked", "stuck"):
-        return _standstill(record)
     return _CAUSES.get(record["reason"], "").format(**record)
 
 

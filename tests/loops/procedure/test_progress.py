@@ -284,8 +284,8 @@ def test_E_11_E_14_init_writes_both_with_a_comment(bare: Workspace) -> None:
 
 
 def test_E_10_the_summary_names_what_was_red_before(ws: Workspace) -> None:
-    """Beside the gates' last results."""
+    """Beside the last results of the gates."""
     red_repository(ws, gates={"lint": "true"})
     ws.side(1, "echo 0 >broken")
     run = ws.rooda("build", "-n", "1")
-    assert run.code == 0 and re.search(r"gates +tests green, lint green \(red before: tests\)", run.err), run.err
+    assert run.code == 0 and re.search(r"gates +tests green, lint green; baseline: tests red", run.err), run.err
