@@ -158,6 +158,11 @@ def history(repo: Repo, tip: Snapshot, limit: int = 0) -> list[Snapshot]:
     return [snapshot for each in text.split("\0") if (snapshot := parse(each)) and snapshot.run == tip.run]
 
 
+def snapshot_at(repo: Repo, commit: str) -> Snapshot | None:
+    """Return the snapshot that this commit is; None if it isn't one."""
+    return parse(repo.text("log", "-1", f"--format={_FORMAT}", commit, "--"))
+
+
 def refs_of_runs(repo: Repo, runs: Iterable[str], root: str = ROOT) -> list[str]:
     """Return all refs of these runs."""
     wanted = {folder(run) for run in runs}

@@ -56,6 +56,11 @@ class Changes:
         """Restore the files from before iteration `number`; return the ref that keeps them, or ""."""
         return self._recorder.undo(number) if self._recorder else ""
 
+    def finish_undo(self, began: str, kept: str) -> None:
+        """Finish an undo that was cut off; `began` and `kept` are the snapshots that it was to restore and to keep."""
+        if self._recorder:
+            self._recorder.finish_undo(began, kept)
+
     def _read(self) -> str:
         seen = self._open().read()
         return "" if seen.trouble else seen.tree

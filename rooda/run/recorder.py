@@ -9,7 +9,7 @@ from rooda.git import command, restore
 from rooda.git.private import PrivateFiles
 from rooda.git.repository import GitProblem, find
 from rooda.git.retention import AFTER, BEFORE, UNDO, Snapshot, belongs_to_another_loop, due_snapshots
-from rooda.git.snapshots import KEEP, SnapshotTaker, prune
+from rooda.git.snapshots import KEEP, SnapshotTaker, prune, snapshot_at
 from rooda.git.work_tree import Reading
 from rooda.run.event_records import Emit, Event, Problem, SnapshotOmitted, SnapshotTaken
 from rooda.run.records import Owner
@@ -73,6 +73,27 @@ class Recorder:
         if left := restore.left_alone(plan):
             self._report(f"Not all of iteration {began.iteration} was undone: {'; '.join(left)}")
         return kept.ref if kept else ""
+
+    def finish_undo(self, began: str, kept: str) -> None:
+        """Finish an undo that was cut off: restore the files that are as the snapshot `kept` has them."""
+        self._attempt(lambda: self._finish_undo(began, kept), "An undo that was cut off can't be finished")
+
+    def _finish_undo(self, began: str, kept: str) -> None:
+        taker, target = self.taker(), snapshot_at(find(self._workspace), began)
+        if target is None:
+            return
+        seen = taker.read()
+        since = {row.path for row in restore.changes(taker.repo, kept, seen.tree)}  # restored, or changed by the user
+        plan = restore.plan(
+            taker.repo,
+            seen.tree,
+            target.tree,
+            lambda path: path in since or belongs_to_another_loop(path, target),
+            {*seen.left_out, *target.private},
+        )
+        if plan.changes:
+            restore.apply(taker.repo, taker.index, plan)
+            self._report(f"Finished undoing iteration {target.iteration}, which was cut off; it is kept as {kept[:12]}")
 
     def _take(self, wanted: Sequence[tuple[int, str]]) -> None:
         """Take the wanted snapshots from one read of the work tree: one turn may end where the next begins."""

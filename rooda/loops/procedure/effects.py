@@ -126,6 +126,9 @@ class Effects(World):
     def undo(self, iteration: int) -> str:
         return self._changes.undo(iteration + 1)
 
+    def finish_undo(self, began: str, kept: str) -> None:
+        self._changes.finish_undo(began, kept)
+
     def wait(self, seconds: float) -> None:
         self._session.wait(seconds)
 

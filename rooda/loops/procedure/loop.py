@@ -92,6 +92,8 @@ def begun(procedure: Procedure, state: OodaState, world: World, earlier: Progres
     """Return what the first iteration remembers; measures the baseline before the first iteration of a run."""
     past = progress.forgiven(procedure, earlier)
     gates = procedure.gates or ()
+    if procedure.on_red == "undo" and all(past.undoing):
+        world.finish_undo(*past.undoing)
     if progress.commits(procedure) and not past.base:
         past = past._replace(base=world.tree())
     if not procedure.baseline or not gates or past.baseline or state.iteration or world.signalled():

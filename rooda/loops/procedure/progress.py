@@ -12,7 +12,7 @@ from rooda.agents.records import Reply
 from rooda.loops.procedure.model import NO_PROGRESS, Procedure
 from rooda.run.records import Gates
 
-EVENTS = ("baseline.ended", "iteration.ended")  # hold what a resume remembers
+EVENTS = ("baseline.ended", "iteration.ended", "snapshot.taken")  # hold what a resume remembers
 Results: TypeAlias = Mapping[str, str]  # by gate; empty: not known
 
 
@@ -27,6 +27,7 @@ class Progress(NamedTuple):
     reason: str = ""  # the agent's reason in the last of them
     base: str = ""  # the work tree at the last commit by rooda, or at the start
     over: str = ""  # the threshold that is reached: "stuck", "blocked" or ""
+    undoing: tuple[str, str] = ("", "")  # snapshots of an undo that was cut off: to restore, and to keep
     last: Mapping[str, Any] = {}  # the event `iteration.ended` of the last iteration that was not interrupted
 
 
@@ -163,13 +164,19 @@ def remembered(past: Progress) -> dict[str, Any]:
 
 
 def recalled(events: Iterable[Mapping[str, Any]]) -> Progress:
-    """Return what the events of a run keep, `baseline.ended` and `iteration.ended` in order."""
+    """Return what the events of a run keep, in order."""
     past = Progress()
     for record in events:
-        if record["event"] == "baseline.ended":
-            past = Progress(baseline=record["gates"], gates=record["gates"])
-        elif record["event"] == "iteration.ended" and record.get("outcome") != "interrupted":
-            past = past._replace(**record.get("remembered", {}), last=record)
+        event = record["event"]
+        if event == "baseline.ended":
+            past = past._replace(baseline=record["gates"], gates=record["gates"])
+        elif event == "snapshot.taken":
+            began = record["commit"] if record["moment"] == "before" else past.undoing[0]
+            past = past._replace(undoing=(began, record["commit"] if record["moment"] == "undo" else ""))
+        elif event == "iteration.ended":
+            past = past._replace(undoing=("", ""))
+            if record.get("outcome") != "interrupted":
+                past = past._replace(**record.get("remembered", {}), last=record)
     return past
 
 

@@ -57,5 +57,8 @@ class World(Protocol):
     def undo(self, iteration: int) -> str:
         """Restore the files of the iteration's start; return the snapshot that keeps them, "" if nothing was undone."""
 
+    def finish_undo(self, began: str, kept: str) -> None:
+        """Finish an undo that was cut off between its snapshots: `began` is to be restored, `kept` has the rest."""
+
     def wait(self, seconds: float) -> None:
         """Sleep for some seconds, or until a signal arrives."""

@@ -266,3 +266,33 @@ def test_E_15_doctor_recommends_green_commits_with_undo(ws: Workspace) -> None:
     assert 'commit = "green"' in ws.rooda("doctor").out
     ws.procedure(loop=UNDO | GREEN)
     assert "on_red" not in ws.rooda("doctor").out
+
+
+def test_E_15_an_undo_that_was_cut_off_is_finished(ws: Workspace) -> None:
+    """SIGKILL as git restores the files: the resume restores the rest, but what the user has changed since stays."""
+    kill = 'kill -9 $(cat "$FAKE/loop"); sleep 30'
+    script = f'*" read-tree -m -u "*) test -e "$FAKE/killed" || {{ touch "$FAKE/killed"; {kill}; }};;'
+    real = subprocess.run(["which", "git"], capture_output=True, text=True, check=True).stdout.strip()
+    repository(ws, UNDO)
+    ws.write(".git/bin/git", f'#!/bin/sh\ncase " $* " in {script} esac\nexec {real} "$@"\n', 0o755)
+    path = {"PATH": ws.file(".git/bin") + os.pathsep + ws.env["PATH"]}
+    ws.side(1, 'echo $PPID >"$FAKE/loop"; echo 2 >a; echo 2 >b; touch bad')
+    ws.start("build", "-n", "1", env=path).finish()
+    until(lambda: not ws.leftovers(), what="all processes to be gone")
+    assert os.path.exists(os.path.join(ws.fake, "killed")) and ws.read("a") == "2\n"
+    ws.write("b", "by hand\n")
+    ws.side(2, "cat a b >seen")
+    run = ws.rooda("resume", "build")
+    assert run.code == 0 and "Finished undoing iteration 1" in run.err, run.both
+    assert ws.read("seen") == "1\nby hand\n" and not ws.exists("bad")
+
+
+def test_E_15_a_start_that_git_has_deleted(ws: Workspace) -> None:
+    """The agent prunes git's objects: what differs from the start is not known any more, which is said once."""
+    repository(ws, GREEN)
+    ws.write("mine", "by hand\n")
+    ws.side(1, "git gc -q --prune=now; echo 1 >one")
+    ws.side(2, "echo 2 >two")
+    run = ws.rooda("build", "-n", "2")
+    assert run.code == 0 and run.err.count("is not in git any more") == 1
+    assert ws.git("show", "--name-only", "--format=", "HEAD").split() == ["two"]
