@@ -5,6 +5,7 @@ owner and, if a budget is set, what it has reserved. Everything is written under
 is settled by the next one: calls that its events have and the ledger lacks are added.
 """
 
+import errno
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -263,6 +264,8 @@ class CostLedger(Purse):
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
+        if not self._home:
+            raise OSError(errno.ENOENT, "HOME is not set")
         descriptor = lock.hold(os.path.join(self._home, "lock"), PATIENCE)
         try:
             yield

@@ -59,7 +59,8 @@ class Inbox:
     """The messages to one session, and the notes that earlier sessions of its run have not used."""
 
     def __init__(self, folder: RunFolder, workspace: str, owner: Owner, emit: Emit) -> None:
-        self._folder, self._loop, self._emit = folder, owner.kind.name, emit
+        self._own_folder = run_folder.folder_of(workspace, folder.run)  # also if the run's files had to move elsewhere
+        self._loop, self._emit = owner.kind.name, emit
         self._ignored: set[str] = set()
         self._applied = 0
         self._given: list[str] = []  # notes of the current prompt
@@ -72,7 +73,7 @@ class Inbox:
 
     def notes(self, iteration: int) -> list[str]:
         """Return the notes for the prompt of an iteration; they are not given in a later one."""
-        found = [*self._notes([*self._earlier, self._folder.ready()], iteration)] if self._has_any() else []
+        found = [*self._notes([*self._earlier, self._own_folder], iteration)] if self._has_any() else []
         for note in found:
             _mark(note, iteration)
         self._given = [note.path for note in found]
@@ -102,7 +103,7 @@ class Inbox:
         return bool(self._earlier) or bool(self._own())
 
     def _own(self) -> list[Message]:
-        return _messages(self._folder.ready(), self._refuse)
+        return _messages(self._own_folder, self._refuse)
 
     def _notes(self, folders: Sequence[str], iteration: int) -> Iterator[Message]:
         for folder in folders:

@@ -182,6 +182,8 @@ def test_E_46_an_upgraded_rooda_ends_its_loops_resumably(ws: Workspace) -> None:
     for name in ("rooda", "prompts", "config"):
         shutil.copytree(source / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
     ws.env |= {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    ws.git("init", "-q")
+    ws.git("commit", "-q", "--allow-empty", "-m", "first")
     running = held(ws, "build", "-n", "3")
     init = copy / "rooda/__init__.py"
     init.write_text(init.read_text().replace(rooda.__version__, "9.9.9"))

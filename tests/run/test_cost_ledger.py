@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rooda.run.budgets import Moment, Paid, Spending
+from tests.kit import disks
 from tests.kit.spending import calls, paid
 from tests.kit.swarm import loop_of
 from tests.kit.workspace import PHASES, Workspace, masked, until
@@ -76,10 +77,15 @@ def test_E_42_a_day_is_one_limit_for_all_workspaces(ws: Workspace) -> None:
     assert ws.rooda("-C", other, "resume").code == 4 and len(ledger(ws)) == 4
 
 
+def minutes_to(hour: int) -> int:
+    """How far east of Greenwich it is half past this hour now."""
+    now = time.gmtime()
+    return (hour * 60 + 30 - (now.tm_hour * 60 + now.tm_min) + 720) % 1440 - 720
+
+
 def zone(hour: int) -> str:
     """A time zone in which it is half past this hour now."""
-    minutes = hour * 60 + 30 - (time.gmtime().tm_hour * 60 + time.gmtime().tm_min)
-    minutes = (minutes + 720) % 1440 - 720
+    minutes = minutes_to(hour)
     return f"XXX{'-' if minutes >= 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"
 
 
@@ -275,3 +281,50 @@ def test_S_14_a_deleted_log_of_a_middle_session_counts_from_the_ledger(ws: Works
         f"the log of {folders[1].name} is missing; what it spent counts, from the ledger: $0.75 for 1 call" in ran.both
     )
     assert masked(ran.lines)[-1].startswith("[T] WARNING: Cost limit reached: $2.25 of $2.25")
+
+
+@pytest.mark.parametrize("trouble", ["full", "read_only"])
+def test_E_44_a_state_home_in_trouble(ws: Workspace, tmp_path: Path, trouble: str) -> None:
+    """Said once; what could not be written is written once the disk has room again, and a budget fails closed."""
+    if not disks.may_mount(str(tmp_path / "try")):
+        pytest.skip("needs to mount")
+    home = Path(ws.home, ".state/rooda")
+    paid(ws, after=f"rm -f {home}/fill")
+    assert ws.rooda("build", "-n", "1").code == 0
+    disk = disks.Disk(str(home))
+    try:
+        getattr(disk, trouble)()
+        ran = ws.rooda("build", "-n", "3")
+        assert ran.code == 0 and calls(ws) == 4
+        assert ran.both.count("the ledger of what was spent can't be written") == 1, ran.both
+        assert len(ledger(ws)) == (4 if trouble == "full" else 1)
+        getattr(disk, trouble)()
+        user_settings(ws, "[budget]\nday = 20\n")
+        ran = ws.rooda("build", "-n", "3")
+        assert ran.code == 4 and calls(ws) == 4
+        assert "Daily budget of $20.00 can't be checked: " in ran.both
+        disk.well()
+        assert ws.rooda("resume").code == 0 and calls(ws) == 7
+    finally:
+        disk.close()
+
+
+def test_E_44_without_a_home_there_is_no_ledger(ws: Workspace) -> None:
+    """One warning, and nothing is written elsewhere."""
+    paid(ws)
+    for name in ("HOME", "XDG_STATE_HOME"):
+        del ws.env[name]
+    ran = ws.rooda("build", "-n", "2")
+    assert ran.code == 0
+    assert ran.both.count("the ledger of what was spent can't be written: HOME is not set") == 1
+    assert not ws.exists("lock")
+
+
+def test_E_42_usage_by_day_has_local_days(ws: Workspace) -> None:
+    """The same day as the budget's."""
+    paid(ws)
+    assert ws.rooda("build", "-n", "1").code == 0
+    for hour in (0, 23):
+        local = time.time() + minutes_to(hour) * 60
+        ran = ws.rooda("usage", "--by", "day", env={"TZ": zone(hour)})
+        assert ran.lines[1].split()[0] == time.strftime("%Y-%m-%d", time.gmtime(local))
