@@ -14,8 +14,9 @@ from rooda.errors import OK
 from rooda.loops import registry
 from rooda.loops.configuration import prices
 from rooda.processes import lock
+from rooda.run.cost_ledger import deleted_calls
 from rooda.run.history import seconds_of
-from rooda.run.past_runs import PastRun, is_running, newest_run, past_runs, spent
+from rooda.run.past_runs import PastRun, is_running, newest_run, past_runs, spent, with_deleted
 from rooda.run.spending import dollars
 from rooda.settings.where import Where, where
 from rooda.views.live import is_terminal, size
@@ -37,7 +38,7 @@ def runs(ctx: click.Context, name: str | None, as_json: bool) -> int:
     `rooda logs NAME` and `rooda why NAME` show more about the last one.
     """
     here = where(ctx)
-    found = past_runs(here.workspace, name)
+    found = with_deleted(past_runs(here.workspace, name), deleted_calls(here.workspace, name))
     if name and not found:
         require_known(here, name)
     live = live_runs(here.workspace)

@@ -305,9 +305,14 @@ def calls_of(workspace: str, name: str | None = None) -> Iterator[Used]:
 
 def all_calls(workspace: str, name: str | None, since: str, prices: Pricing) -> list[Used]:
     """Return all calls of a workspace since a timestamp: those of its logs, and those whose logs were deleted."""
-    logged = {os.path.basename(each) for each in run_folder.all_of(workspace, name) if os.path.exists(f"{each}/{NAME}")}
-    deleted = [call for call in calls_of(workspace, name) if call.run not in logged and call.ts[:19] >= since[:19]]
+    deleted = (call for call in deleted_calls(workspace, name) if call.ts[:19] >= since[:19])
     return [*deleted, *history.used(workspace, name, since, prices)]
+
+
+def deleted_calls(workspace: str, name: str | None) -> list[Used]:
+    """Return the calls in the ledger whose logs in the workspace were deleted, oldest first."""
+    logged = {os.path.basename(each) for each in run_folder.all_of(workspace, name) if os.path.exists(f"{each}/{NAME}")}
+    return [call for call in calls_of(workspace, name) if call.run not in logged]
 
 
 def is_alive(record: Json) -> bool:

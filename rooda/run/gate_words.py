@@ -16,7 +16,6 @@ class Programs(NamedTuple):
 ALL = Programs(lambda name: True, lambda path: False)  # takes every name for a program
 
 
-
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 

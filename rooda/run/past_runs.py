@@ -1,7 +1,7 @@
 """Reads the past runs of a workspace from their logs, each run with all its sessions."""
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from rooda.base.json import Json
@@ -15,6 +15,7 @@ class PastRun(NamedTuple):
     """One run: its sessions, oldest first, from one start to the next."""
 
     sessions: tuple[SessionLog, ...]
+    deleted: tuple[Used, ...] = ()  # calls of its sessions whose logs were deleted, from the user's ledger
 
     @property
     def last(self) -> SessionLog:
@@ -67,6 +68,17 @@ def past_runs(workspace: str, name: str | None = None) -> list[PastRun]:
     return [PastRun(tuple(sessions)) for sessions in reversed(groups.values())]
 
 
+def with_deleted(runs: list[PastRun], calls: Iterable[Used]) -> list[PastRun]:
+    """Add to each run the calls of its sessions whose logs were deleted. `runs` are newest first."""
+    found: dict[int, list[Used]] = {}
+    for call in calls:
+        for place, run in enumerate(runs):
+            if (run.loop, run.name) == (call.loop, call.name) and run.sessions[0].run < call.run:
+                found.setdefault(place, []).append(call)
+                break
+    return [run._replace(deleted=tuple(found.get(place, ()))) for place, run in enumerate(runs)]
+
+
 def newest_run(workspace: str) -> PastRun | None:
     """Return the run with the newest session that has a log; reads no other runs' logs than those of its loop."""
     latest = folder.latest(workspace, None)
@@ -80,6 +92,7 @@ def spent(run: PastRun, running: bool, prices: Pricing) -> Spent:
 
 
 def _calls(run: PastRun, running: bool, prices: Pricing) -> Iterator[Used]:
+    yield from run.deleted
     for session in run.sessions:
         yield from session.calls if running and session is run.last else session.used(prices)
 

@@ -180,8 +180,6 @@ def agents_md_reader(file: str, commands: bool) -> Callable[[bytes], list[Fact]]
     return facts
 
 
-
-
 def _lowered(row: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
     """True if a price is 0 or lower than the known one, so that a cost limit allows more calls."""
     return any(value == 0 or (key in known and value < known[key]) for key, value in row.items())

@@ -275,6 +275,7 @@ def test_S_14_a_deleted_log_of_a_middle_session_counts_from_the_ledger(ws: Works
     ws.damages_events = True
     for file in folders[1].iterdir():
         file.unlink()
+    assert json.loads(ws.rooda("runs", "--json").out)[0]["cost"] == 2.25
     ran = ws.rooda("resume", "build", "--max-cost", "2.25")
     assert ran.code == 4 and len(ledger(ws)) == 3, ran.both
     assert (
