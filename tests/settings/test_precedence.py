@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
+from rooda.loops.configuration import load
+from rooda.loops.procedure import settings
 from tests.kit.workspace import FAKE_AI, Workspace
 
 PHASES = 'observe = "O"\norient = "R"\ndecide = "D"\nact = "A"\n'
@@ -40,6 +42,11 @@ def arrange(ws: Workspace, key: str, said: Said, flag: str, name: str = "chores"
         file.write(f"[loop]\n{line(said.loop_user)}[procedures.{name}]\n{line(said.own_user)}")
     environment = {} if said.environment is None else {f"ROODA_LOOP_{key.upper()}": str(said.environment)}
     return ([] if said.flag is None else [flag, str(said.flag)]), environment
+
+
+def most(ws: Workspace, name: str, environment: dict[str, str]) -> int:
+    """The limit that a start without options would have."""
+    return settings.procedure(load(ws.path, None, ws.env | environment), name, {}).max_iterations
 
 
 @pytest.mark.parametrize(("said", "limit"), list(zip(WEAKER, OUTCOMES, strict=True)), ids=IDS)
@@ -86,24 +93,27 @@ def test_O_047_OA_29_the_budget(bare: Workspace, said: Said, budget: int | None)
         (Said(own_user=4, environment=2, loop=3), 4),
         (Said(loop=0, loop_user=6), 0),
         (Said(environment=0, loop=6), 0),
-        (Said(flag=0, own=3), 0),
     ],
 )
 def test_O_013_OA_29_zero_and_pairs(bare: Workspace, said: Said, limit: int) -> None:
     """A larger weaker value never wins, and 0 (unlimited) counts as said."""
-    flags, environment = arrange(bare, "default_iterations", said, "--max-iterations")
+    _, environment = arrange(bare, "default_iterations", said, "--max-iterations")
+    assert most(bare, "chores", environment) == limit
+
+
+def test_O_013_OA_29_zero_is_typed(bare: Workspace) -> None:
+    """`--max-iterations 0` beats a procedure's own limit."""
+    flags, environment = arrange(bare, "default_iterations", Said(flag=0, own=3), "--max-iterations")
     bare.signal_at(1)
     ran = bare.rooda("chores", *flags, env=environment)
-    assert ran.lines[0].endswith(f"({f'max {limit}' if limit else 'unlimited'} iterations)")
-    assert bare.state("chores")["max_iterations"] == limit
+    assert ran.lines[0].endswith("(unlimited iterations)") and bare.state("chores")["max_iterations"] == 0
 
 
 @pytest.mark.parametrize("place", ["environment", "loop", "loop_user", "own"])
 def test_O_047_a_built_in_procedure_follows_too(bare: Workspace, place: str) -> None:
     """Any setting of the user beats the built-in limit of a procedure."""
-    said = Said(**{place: 1})
-    flags, environment = arrange(bare, "default_iterations", said, "--max-iterations", "publish-plan")
-    assert bare.rooda("publish-plan", *flags, env=environment).lines[0].endswith("(max 1 iterations)")
+    _, environment = arrange(bare, "default_iterations", Said(**{place: 1}), "--max-iterations", "publish-plan")
+    assert most(bare, "publish-plan", environment) == 1
 
 
 def test_O_047_the_shipped_limit_is_last(bare: Workspace) -> None:
