@@ -5,7 +5,7 @@ from collections.abc import Collection
 from rooda.base.json import Json
 from rooda.run.spending import Spent
 
-EVENTS = ("iteration.started", "agent.ended", "gate.ended", "baseline.ended")
+EVENTS = ("iteration.started", "agent.started", "agent.ended", "gate.ended", "baseline.ended")
 PASS = "pass"
 
 
@@ -14,7 +14,7 @@ class Tally:
 
     def __init__(self, turn_ends: Collection[str]) -> None:
         self._turn_ends = turn_ends
-        self._open = False  # an iteration was started and has not ended
+        self._started = self._open = False  # an iteration was started; an agent works in it
         self.iterations = self.failed = self.cut_off = 0
         self.calls = self.unknown = self.tokens = 0
         self.cost = 0.0
@@ -24,7 +24,9 @@ class Tally:
     def add(self, record: Json) -> None:
         event = record["event"]
         if event == "iteration.started":
-            self._open = True
+            self._started, self._open = True, False
+        elif event == "agent.started":
+            self._open = self._started
         elif event == "agent.ended":
             self._add_call(record)
         elif event == "gate.ended":
@@ -42,12 +44,13 @@ class Tally:
 
     def cut(self) -> None:
         """Count the iteration that a crash cut off, at the end of its session's log."""
+        self.iterations += self._open
         self.cut_off += self._open
-        self._open = False
+        self._started = self._open = False
 
     def _add_turn(self, record: Json) -> None:
         outcome = record.get("outcome") or ("failure" if record.get("accepted") is False else "success")
-        self._open = False
+        self._started = self._open = False
         self.iterations += 1
         self.failed += outcome == "failure"
         self.cut_off += outcome == "interrupted"
@@ -62,7 +65,7 @@ class Tally:
     @property
     def facts(self) -> Json:
         return {
-            **{"iterations": self.iterations, "failed": self.failed, "cut_off": self.cut_off},
+            **{"iterations": self.iterations + self._open, "failed": self.failed, "cut_off": self.cut_off + self._open},
             **{"calls": self.calls, "unknown": self.unknown, "cost": round(self.cost, 6), "tokens": self.tokens},
             "gates": dict(self.gates),
             **({} if self.red_before is None else {"red_before": self.red_before}),

@@ -88,9 +88,9 @@ def test_verbose_shows_version_program_and_payer(ws: Workspace) -> None:
 
 
 def test_nothing_is_printed_to_a_pipe(ws: Workspace) -> None:
-    """Without --verbose stderr is empty, and the version is not asked."""
+    """Without --verbose stderr has the summary alone, and the version is not asked."""
     install(ws, "codex")
-    assert build(ws, "--agent", "codex").err == "" and kept(ws, "asked") == ""
+    assert build(ws, "--agent", "codex").notes == "" and kept(ws, "asked") == ""
     assert build(ws, "--agent", "codex", "--verbose", "--json").err == "" and kept(ws, "asked") == ""
 
 

@@ -72,7 +72,7 @@ def test_a_goal_in_its_own_worktree(g: Goals) -> None:
     folder = folder_of(g, done, "goal")
     assert os.path.exists(f"{folder}/.loop/state.json") and not g.exists(".loop") and not g.exists("a.ok")
     assert "a run can be resumed in it" in g.rooda("prune").out
-    said = re.search(r"Resume with: rooda (.*)$", done.err, re.MULTILINE)
+    said = re.search(r"  next        rooda (.*)$", done.err, re.MULTILINE)
     assert said, done.err
     g.succeeds()
     assert g.rooda(*said[1].split()).code == 0

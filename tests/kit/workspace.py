@@ -30,6 +30,9 @@ __all__ = [
 ]
 
 FAKE_AI = str(Path(__file__).with_name("agent"))
+SUMMARY = re.compile(
+    r"\] (?:(?:\S+ )?\S+: (?:completed|failed|paused|interrupted|stopped)\b|  (?:iterations|gates|changes|cost|next)  )"
+)
 PHASES = {"observe": "OBS", "orient": "ORI", "decide": "DEC", "act": "ACT"}
 SAMPLE: dict[str, Any] = {  # the state file printed in the specification
     "iteration": 3,
@@ -62,6 +65,11 @@ class Ran(Output):
     code: int
     out: str
     err: str
+
+    @property
+    def notes(self) -> str:
+        """stderr without the summary at the end of a run."""
+        return "".join(line for line in self.err.splitlines(keepends=True) if not SUMMARY.search(line))
 
 
 class Call(NamedTuple):

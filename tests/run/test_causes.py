@@ -13,7 +13,7 @@ from rooda.loops.goal import events as goal_events
 from rooda.loops.procedure import events as procedure_events
 from rooda.loops.reflex import events as reflex_events
 from rooda.loops.registry import view
-from rooda.run.ended import PAUSED, at_limit, cut_off, moments, status_without_process
+from rooda.run.ended import INTERRUPTED, PAUSED, at_limit, cut_off, moments, without_process
 from rooda.run.spending import cause_facts, cause_of, in_words
 from rooda.views import why
 from rooda.views.lines import Line
@@ -89,7 +89,7 @@ def test_a_limit_under_any_note(loop: str, kind: str) -> None:
     end: Json = {"loop": loop, "reason": REASON_AT_LIMIT[loop], "code": 4, "cause": CAUSES[kind]}
     assert same(moments_of, **end) == ["paused", "limit" if kind == "account" else "budget"]
     assert same(at_limit, **end) == WORDS[kind]
-    assert same(lambda record: status_without_process(record, False), **end) == PAUSED
+    assert same(lambda record: without_process(INTERRUPTED, record, False), **end) == PAUSED
     assert same(why.limits, **end).endswith(RULES[kind])
     for note in NOTES:
         assert RULES[kind] in rule_of(ended(**end, note=note))
@@ -105,7 +105,7 @@ def test_a_log_without_a_cause(loop: str, cause: str) -> None:
     record = ended(loop, REASON_AT_LIMIT[loop], 4, note=WORDS["account"]) | more
     assert moments_of(record) == ["paused"] and at_limit(record) == WORDS["account"]
     assert why.limits(record) == "" and rule_of(record)
-    assert status_without_process(record, False) == PAUSED and not cut_off(record, False, "")
+    assert without_process(INTERRUPTED, record, False) == PAUSED and not cut_off(record, False, "")
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_a_failing_hook_changes_nothing(ws: Workspace) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "status"), [(("-n", "9", "--ai-cmd", "false"), "aborted"), (("--max-duration", "0.001"), "paused")]
+    ("words", "status"), [(("-n", "9", "--ai-cmd", "false"), "failed"), (("--max-duration", "0.001"), "paused")]
 )
 def test_a_run_whose_last_hook_failed_was_not_cut_off(ws: Workspace, words: tuple[str, ...], status: str) -> None:
     """The hook's failure comes after the end: `status` shows how the run ended, and `resume --all` skips it."""
@@ -124,7 +124,7 @@ def test_a_web_hook(ws: Workspace, server: tuple[str, list[bytes]]) -> None:
     address, posted = server
     hooked(ws, done={"url": address})
     ran = ws.rooda("build", "-n", "1")
-    assert ran.code == 0 and ran.err == ""
+    assert ran.code == 0 and ran.notes == ""
     assert [json.loads(body)["moment"] for body in posted] == ["done"] and authorized == [""]
 
 
@@ -157,7 +157,7 @@ def test_a_web_hook_with_a_password(ws: Workspace, server: tuple[str, list[bytes
     address, posted = server
     hooked(ws, done={"url": address.replace("//", "//bob:p%40w@")})
     ran = ws.rooda("build", "-n", "1")
-    assert ran.code == 0 and ran.err == "" and len(posted) == 1
+    assert ran.code == 0 and ran.notes == "" and len(posted) == 1
     assert authorized == ["Basic " + base64.b64encode(b"bob:p@w").decode()]
     shown = ws.rooda("config", "show", "hooks").out + ws.rooda("config", "show", "--json").out
     assert "p%40w" not in shown and "bob:***@127.0.0.1" in shown

@@ -24,7 +24,7 @@ def test_a_cost_limit_stops_before_the_next_call(ws: Workspace) -> None:
     assert ran.code == 4 and calls(ws) == 3
     limit = "[T] WARNING: Cost limit reached: $2.25 of $2.00 (3 iterations completed, total: D)"
     assert masked(ran.lines)[-1] == limit
-    assert ws.state()["status"] == "interrupted" and ran.err == ""
+    assert ws.state()["status"] == "interrupted" and ran.notes == ""
 
 
 def test_a_resume_keeps_the_limit_it_was_started_with(ws: Workspace) -> None:

@@ -149,13 +149,15 @@ def test_F_202_status_shows_everything_and_changes_nothing(ran: Ran) -> None:
     calls, before = len(flow.calls), digest(flow.ws.path)
     text = flow.ws.rooda("flow", "status").out
     for part in (
-        *(flow.run_id, "max-iterations-reached", "ai-loop/do-it", "main", "do it"),
+        *(flow.run_id, "paused", "ai-loop/do-it", "main", "do it"),
         *("active node: delivery", "execution stack: delivery", "delivery: iteration 2/2", "impl: iteration 3/3"),
         *("types: fail, unit: fail", "last decision: target not met", "iteration 1.3 — max iterations reached"),
     ):
         assert part in text, part
     facts = json.loads(flow.ws.rooda("flow", "status", flow.run_id, "--json").out)
-    assert facts["status"] == "max-iterations-reached" and len(facts["commits"]) == 7
+    assert (facts["status"], facts["file_status"]) == ("paused", "max-iterations-reached") and len(
+        facts["commits"]
+    ) == 7
     assert [node["iteration"] for node in facts["nodes"]] == [2, 3]
     assert len(flow.calls) == calls and digest(flow.ws.path) == before
 
@@ -222,7 +224,7 @@ def test_the_log_as_a_tree(ran: Ran) -> None:
     """The log has one row per boundary, with inner nodes indented."""
     flow, _ = ran("S2")
     rows = flow.ws.rooda("flow", "log").out.splitlines()
-    assert rows[0] == f"{flow.run_id} on ai-loop/do-it: complete"
+    assert rows[0] == f"{flow.run_id} on ai-loop/do-it: completed"
     assert [row.split(" — ")[0] for row in rows[1:]] == [
         *("  delivery 0", "    impl 1.0", "    impl 1.1", "    impl 1.2", "  delivery 1", "  delivery 2"),
     ]

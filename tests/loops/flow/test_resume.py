@@ -168,7 +168,7 @@ def test_F_178_F_020_cut_off_before_its_first_commit(flow: Flow, whole_s2: Any) 
     flow.scenario("S2")
     kill_at(flow, "sensor-full.1")
     flow.ws.git("checkout", "-q", "main")
-    assert "running (interrupted)" in flow.ws.rooda("flow", "status").out
+    assert ": interrupted" in flow.ws.rooda("flow", "status").out
     ran = flow.resume()
     assert ran.code == 0, ran.both
     assert outcome(flow) == whole_s2

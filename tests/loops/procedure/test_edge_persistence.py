@@ -58,7 +58,7 @@ def test_O_114_an_agent_that_removes_the_folder_of_the_state(ws: Workspace) -> N
     """The folder goes as soon as the agent is there: the next state is written again, and no word is lost about it."""
     ran = ws.rooda("build", "--max-iterations", "25", "--ai-cmd", "/bin/rm -rf .rooda/state")
     assert whole_run(ran, 25)
-    assert ran.err == ""
+    assert ran.notes == ""
 
 
 def test_O_082_an_interruption_says_that_nothing_was_saved(ws: Workspace) -> None:

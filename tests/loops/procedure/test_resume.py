@@ -194,7 +194,7 @@ def test_O_050_anything_else_is_a_fresh_start(ws: Workspace, status: str | None)
     assert ran.code == 0
     assert masked(ran.lines)[1] == "[T] Iteration 1/2 starting..."
     assert (ws.copies[1]["iteration"], ws.copies[1]["consecutive_failures"]) == (0, 0)
-    assert ran.err == ""
+    assert ran.notes == ""
 
 
 def test_OA_03_a_live_owner_is_respected(ws: Workspace) -> None:

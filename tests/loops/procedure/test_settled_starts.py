@@ -296,7 +296,7 @@ def test_OA_26_streams(ws: Workspace) -> None:
     ws.out("iteration", "words of the agent\n")
     ws.err("iteration", "complaints of the agent\n")
     plain = ws.rooda("build", "--max-iterations", "1", "--token-budget", "1")
-    assert plain.err == "" and "of the agent" not in plain.out
+    assert plain.notes == "" and "of the agent" not in plain.out
     assert "WARNING: Prompt exceeds token budget" in plain.out
     loud = ws.rooda("build", "--max-iterations", "1", "--verbose")
     assert "words of the agent" in loud.out and "complaints of the agent" in loud.out

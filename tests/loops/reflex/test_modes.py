@@ -158,7 +158,7 @@ def test_R_011_R_014_R_015_list_and_clean(kit: Kit) -> None:
     assert kit.new(4, "--alias", "broken").code == 1
     kit.kill_in("PLAN.1", plan, 4, "--alias", "alive")
     rows = {line.split()[0]: line.split()[1] for line in kit.reflex("list").lines}
-    assert rows == {"done": "completed", "short": "stopped", "broken": "failed", "alive": "running"}
+    assert rows == {"done": "completed", "short": "paused", "broken": "failed", "alive": "interrupted"}
     assert {row["task_alias"]: row["status"] for row in json.loads(kit.reflex("list", "--json").out)} == rows
     refused = kit.reflex("clean", "alive", stdin=b"y\n")
     assert (refused.code, "running" in refused.err) == (3, True)
