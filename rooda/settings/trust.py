@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rooda.base import files
 from rooda.base.facts import Fact
-from rooda.settings import ownership, trust_facts, trust_record, trust_watch
+from rooda.settings import layers, ownership, trust_facts, trust_record, trust_watch
 from rooda.settings.layers import USER, WORKSPACE, Settings
 from rooda.settings.trust_doubts import Doubts
 from rooda.settings.trust_record import Record
