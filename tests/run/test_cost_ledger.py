@@ -11,6 +11,7 @@ import pytest
 
 from rooda.run.budgets import Moment, Paid, Spending
 from tests.kit import disks
+from tests.kit.four import KINDS, Four
 from tests.kit.spending import calls, paid
 from tests.kit.swarm import loop_of
 from tests.kit.workspace import PHASES, Workspace, masked, until
@@ -329,3 +330,22 @@ def test_E_42_usage_by_day_has_local_days(ws: Workspace) -> None:
         local = time.time() + minutes_to(hour) * 60
         ran = ws.rooda("usage", "--by", "day", env={"TZ": zone(hour)})
         assert ran.lines[1].split()[0] == time.strftime("%Y-%m-%d", time.gmtime(local))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_E_42_every_kind_of_loop_pauses_at_a_budget(kind: str, tmp_path: Path) -> None:
+    """No call starts once the day's money is spent; with a higher limit a resume completes the loop."""
+    four = Four(KINDS[kind], str(tmp_path))
+    ws, first = four.ws, KINDS[kind].first
+    budget = "[budget]\nunknown_call = 0.01\nday = {}\n"
+    user_settings(ws, budget.format(1.0))
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    write_line(ws, stamp[:7], ts=stamp, cost=1.0 - first * 0.01)
+    ran = four.run()
+    assert (ran.code, len(four.calls())) == (4, first), ran.both
+    assert "aily budget reached: $1.00 of $1.00" in ran.both
+    user_settings(ws, budget.format(100))
+    ran = four.resume()
+    assert ran.code == 0 and four.done(), ran.both
+    assert len(ledger(ws)) == 1 + len(four.calls())
+    ws.close()
