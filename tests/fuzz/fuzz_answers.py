@@ -12,11 +12,12 @@ from rooda.loops.flow.contract import Broken
 from rooda.loops.goal import answers, criteria, scoring, shape, watched_files
 from rooda.loops.goal import plan as goal_plan
 from rooda.loops.goal import rules as goal_rules
+from rooda.loops.procedure import feedback
 from rooda.loops.reflex import contract, drafting, rules
 from rooda.loops.reflex.contract import Breach
 from rooda.loops.reflex.state import decoded, encoded
 from rooda.processes.regex import search
-from rooda.run import gates_md
+from rooda.run import gate_programs, gates_md
 from tests.fuzz.fuzz_room import put, room, seen, text
 
 
@@ -80,6 +81,15 @@ def commit_message(data: bytes) -> None:
 def agents_file(data: bytes) -> None:
     for gate in (*gates_md.gates(text(data)), *gates_md.commands(text(data))):
         assert gate.command and "\n" not in gate.command
+
+
+def gate_output(data: bytes) -> None:
+    """A gate's output as STATUS shows it, and as a command: no control characters, no more than allowed, and closed."""
+    shown = feedback.excerpt(data.decode("utf-8", "replace"), 500, str)
+    assert len(shown) <= 500 and all(sign.isprintable() or sign in "\t\n" or sign > "\x9f" for sign in shown)
+    fence = feedback.fenced(shown).split("\n")[0]
+    assert fence not in shown and feedback.code(seen(data)).count("\x1b") == seen(data).count("\x1b")
+    assert "\n" not in gate_programs.program(text(data))
 
 
 def status_block(data: bytes) -> None:

@@ -135,6 +135,7 @@ def _rows() -> list[Target]:
             "commit-message", answers.commit_message, ("[", "]", "\n", " — ", ": ", ", ", "9" * 5000, "٣", "none", "/")
         ),
         Target("agents-md", answers.agents_file, TEXT_PIECES),
+        Target("gate-output", answers.gate_output, TEXT_PIECES),
         Target(
             "status-block",
             answers.status_block,
