@@ -11,7 +11,7 @@ from rooda.run.spending import cause_of, dollars, in_words
 from rooda.views.lines import Line
 from rooda.views.why import SIGNALS
 
-WIDTH = 79
+WIDTH = 68  # columns; with the time before it, a line fits in a terminal of 80
 _LIMITS = {"cost": "--max-cost", "tokens": "--max-tokens", "time": "--max-duration"}
 _MORE = 2  # the next command proposes this many times the limit
 PASS = "pass"

@@ -71,7 +71,7 @@ def test_a_raw_command_is_not_judged(ws: Workspace) -> None:
     install(ws, "claude", "codex")
     for typed in ("claude -p --dangerously-skip-permissions", "codex exec"):
         quiet = build(ws, "--ai-cmd", typed)
-        assert (quiet.code, quiet.err) == (0, "") and kept(ws, "argv")
+        assert (quiet.code, quiet.notes) == (0, "") and kept(ws, "argv")
         loud = build(ws, "--ai-cmd", typed, "--verbose", env={"ANTHROPIC_API_KEY": KEY})
         assert "Agent:" not in loud.both and "Billed" not in loud.both and "WARNING" not in loud.both
     assert kept(ws, "asked") == ""

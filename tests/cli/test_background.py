@@ -168,7 +168,7 @@ def test_a_paused_loop_can_be_stopped(ws: Workspace) -> None:
     until(lambda: states(ws) == {"T"}, what="everybody to stand still")
     assert ws.rooda("stop").code == 0
     assert ws.state()["status"] == "interrupted"
-    assert ws.leftovers() == []
+    until(lambda: not ws.leftovers(), what="the guardian to be gone")
 
 
 @pytest.mark.parametrize("words", [("attach",), ("logs", "-f", "--agent"), ("attach", "build")])
