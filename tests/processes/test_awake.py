@@ -17,7 +17,7 @@ def test_E_34_a_run_keeps_the_machine_awake(ws: Workspace) -> None:
     ws.side("iteration", 'until [ -s "$FAKE/awake" ]; do sleep 0.01; done')
     ws.side("iteration", 'kill -0 "$(cut -d" " -f1 "$FAKE/awake")" && echo awake >>seen')
     ran = ws.rooda("build", "-n", "2")
-    assert ran.code == 0 and ran.err == ""
+    assert ran.code == 0
     (line,) = ws.read("../fake/awake").splitlines()
     assert "--what=sleep:idle" in line and ws.read("seen") == "awake\nawake\n"
     assert ws.leftovers() == []
