@@ -63,7 +63,7 @@ def test_OU_18_info(ws: Workspace) -> None:
     lines = ws.rooda("info", "bootstrap").lines
     assert lines[:3] == ["Procedure: bootstrap", "Display Name: Bootstrap", f"Summary: {lines[2].partition(' ')[2]}"]
     assert "Description:" in lines and "OODA Phases:" in lines
-    assert "  Observe: 3 fragments" in lines and "  Decide:  1 fragment" in lines
+    assert "  Observe: 4 fragments" in lines and "  Decide:  1 fragment" in lines
     assert lines[lines.index("Configuration:") + 1] == "  default_iterations = 1"
     ws.config('[procedures.plain]\nobserve="o"\norient="prompts/orient_build.md"\ndecide="d"\nact="a"\n')
     lines = ws.rooda("info", "plain").lines
@@ -112,7 +112,7 @@ def test_OU_29_merging_field_by_field(ws: Workspace) -> None:
     user(ws, '[procedures.audit-impl]\ndefault_iterations = 4\nsummary = "mine"\n[agents.claude]\nmodel = "opus"\n')
     ws.config('[procedures.audit-impl]\ndefault_iterations = 7\n[ai_cmd_aliases]\na = "x"\n')
     lines = ws.rooda("info", "audit-impl").lines
-    assert "Summary: mine" in lines and "  default_iterations = 7" in lines and "  Observe: 4 fragments" in lines
+    assert "Summary: mine" in lines and "  default_iterations = 7" in lines and "  Observe: 5 fragments" in lines
     shown = ws.rooda("config", "show").lines
     assert 'agents.claude.model = "opus"' in shown
     assert any(line.startswith("agents.claude.command = ") for line in shown)
