@@ -84,3 +84,16 @@ def test_S_03_a_worktree_setup_needs_trust(repo: Workspace) -> None:
     assert "worktree setup" in shown and "touch ran" in shown and ".env" in shown
     assert repo.rooda("build", "-n", "1", "--worktree", "--untrusted", "--ai-cmd", "true").code == 0
     assert not os.path.exists(repo.file(".rooda/worktrees/build-1/ran"))
+
+
+def test_E_28_E_16_a_gate_whose_program_is_not_in_the_worktree(repo: Workspace) -> None:
+    """It is refused before anything is paid for, in the worktree, where the setup can provide it."""
+    repo.sections["worktree"] = '\n[worktree]\nsetup = "mkdir bin; ln -s /bin/true bin/check"\n'
+    repo.procedure("build", gates={"tests": "bin/check --all"})
+    assert repo.rooda("build", "-n", "1", "--worktree").code == 0
+    del repo.sections["worktree"]
+    repo.procedure("build", gates={"tests": "bin/check --all"})
+    repo.write("bin/check", "#!/bin/sh\n", 0o755)
+    ran = repo.rooda("build", "-n", "1", "--worktree")
+    assert ran.code == 2 and "build-2/bin/check" in ran.err and "Have [worktree] setup" in ran.err, ran.both
+    assert len(repo.calls) == 1

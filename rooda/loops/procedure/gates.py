@@ -54,10 +54,20 @@ def problem(gate: Gate, workspace: str, baseline: bool = False) -> ConfigProblem
     )
 
 
-def problems(procedure: Procedure, workspace: str) -> list[ConfigProblem]:
-    """Return an error for each gate whose program does not exist."""
-    baseline = procedure.baseline
-    return [found for gate in procedure.gates or () if (found := problem(gate, workspace, baseline))]
+def problems(procedure: Procedure, workspace: str, before_worktree: bool = False) -> list[ConfigProblem]:
+    """Return an error for each gate whose program does not exist.
+
+    `before_worktree`: the gates will run in a worktree that does not exist yet, so paths are looked up later.
+    """
+    may_come = procedure.baseline or before_worktree
+    return [found for gate in procedure.gates or () if (found := problem(gate, workspace, may_come))]
+
+
+def require_in_worktree(procedure: Procedure, worktree: str) -> None:
+    """Raise ConfigProblem for the first gate whose program is missing in a new worktree."""
+    for found in problems(procedure, worktree):
+        hint = "Have [worktree] setup, copy or link provide it, or run without gates: --no-gates"
+        raise ConfigProblem(found.what, hint)
 
 
 def without_secrets(procedure: Procedure, workspace: str) -> Procedure:

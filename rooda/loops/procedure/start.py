@@ -87,6 +87,7 @@ def _has_own_options(place: Place) -> bool:
 
 def _in_worktree(procedure: Procedure, screen: Screen, where: Where, asked: RunOptions) -> int:
     def work(there: Where) -> int:
+        gates.require_in_worktree(procedure, there.workspace)
         return run_session(
             procedure, there, screen, take_lock(Place(there.workspace, procedure.name), screen), None, asked
         )
@@ -124,7 +125,7 @@ def prepare(
     procedure = gates.with_gates(found, procedure._replace(setup=setup._replace(agent=with_prices(agent, found))))
     prompt = effects.prompt_text(where.workspace, procedure, 1, gates.first_status(procedure))
     program = launch.check_agent(agent, where.workspace, prompt)
-    for refusal in gates.problems(procedure, where.workspace):
+    for refusal in gates.problems(procedure, where.workspace, asked.worktree):
         raise refusal
     _require_git(procedure, where.workspace)
     screen = Screen(launch.screen_options(procedure.setup, asked), LINES)
