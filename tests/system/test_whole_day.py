@@ -105,8 +105,13 @@ class Shell:
 def shell(bare: Workspace) -> Iterator[Shell]:
     """A shell in a red repository in which `rooda init` wrote the settings."""
     shell = Shell(bare)
-    made = shell.run("rooda init")
+    begin = shell.start("rooda init")
+    for question, answer in {"Dollars after which": "20", "Seconds after which": "600"}.items():
+        shell.wait(begin, question)
+        shell.terminal.type(f"{answer}\n")
+    made = shell.end(begin)
     assert made.code == 0 and "Quality gate: make test" in made.text
+    assert "\nmax_cost = 20" in bare.read("rooda.toml") and "\niteration_timeout = 600" in bare.read("rooda.toml")
     yield shell
     shell.terminal.signal(signal.SIGHUP)  # an interactive shell ignores SIGTERM
     shell.terminal.finish()
@@ -135,6 +140,7 @@ def test_E_11_E_21_a_red_repository_becomes_green(shell: Shell) -> None:
     assert built.code == 0, built.text
     assert (len(ws.calls), ws.read("calc.py")) == (TESTS, code(0))
     assert all(f"FAILED (failures={TESTS - done})" in call.text for done, call in enumerate(ws.calls))
+    assert "$20.00" in ws.calls[0].text and "$17.50" in ws.calls[-1].text  # what is left of the limit
     assert "AI signaled SUCCESS: completed after 6 iterations" in built.text
     assert 1 <= len(summary(built)) <= 6 and max(map(len, summary(built))) <= 80, built.text
     live = re.findall(r"\r\x1b\[K(Iteration [^\r\n]+)", shell.terminal.raw.decode())
