@@ -209,6 +209,7 @@ def remarks(procedure: Procedure, last: Json) -> list[str]:
     if last.get("undone"):
         what = f"The files that iteration {last['iteration'] + 1} changed are again as they were before it"
         found.append(f"{what}, because of the failed gates. Its commits, if any, are still there.")
+        found.append("The gates' results below are from before the undo, with those changes.")
         found.append(f"What it had changed is kept in git as {last['undone']}.")
     return found
 

@@ -241,5 +241,6 @@ def _why_failed(ending: Ending, past: Progress) -> dict[str, Any]:
     if ending.kind == "stuck":
         return {"stuck": past.stuck, "red": list(progress.red(past.gates))}
     if ending.kind == "max-iterations" and ending.code:
-        return {"last": {key: past.last[key] for key in LastIteration.__annotations__ if key in past.last}}
+        last = past.last or {"gates_failed": ", ".join(progress.red(past.gates))}
+        return {"last": {key: last[key] for key in LastIteration.__annotations__ if key in last}}
     return {}

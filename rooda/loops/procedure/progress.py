@@ -188,13 +188,13 @@ def forgiven(procedure: Procedure, past: Progress) -> Progress:
 
 
 def ends_red(past: Progress, failures: int, gated: bool) -> bool:
-    """True if the last iteration failed or left a gate red; without a record of it, if there are failures in a row.
+    """True if the last iteration failed or left a gate red. Without gates (`--no-gates`) only the agent counts.
 
-    Without gates (`--no-gates`) only the agent counts.
+    Without a record of it: if there are failures in a row, or a gate was red before the first iteration.
     """
     last = past.last
     if not last:
-        return failures > 0
+        return failures > 0 or bool(gated and red(past.gates))
     by_agent = last.get("ended", "exit") != "exit" or last.get("exit_code") or last.get("promise") == "FAILURE"
     by_agent = by_agent or last.get("agent_outcome") not in (None, "", "ok") or last.get("commit_refused")
     return bool(by_agent or (gated and last.get("gates_failed")))

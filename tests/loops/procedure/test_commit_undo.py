@@ -254,6 +254,7 @@ def test_E_15_status_says_what_rooda_does_with_the_changes(ws: Workspace) -> Non
     assert "(passed before iteration 1)" in first and "(failed before iteration 1: exit 1)" in first
     assert "End of the output of lint" in first and "ugly" in first
     assert "The files that iteration 1 changed are again as they were before it" in second
+    assert "The gates' results below are from before the undo" in second
     assert "Iteration 2 failed: git refused to commit its changes: make it tidy." in third
     assert "Iteration 3 succeeded." in fourth and "again as they were" not in fourth
 

@@ -207,6 +207,16 @@ def test_E_12_without_events_the_failures_in_a_row_count(ws: Workspace, failures
     assert ("Ended with a failed iteration; exit code 1" in run.err) == bool(code)
 
 
+def test_E_12_a_red_baseline_and_a_cut_off_iteration(ws: Workspace) -> None:
+    """A resume at the limit has only the baseline to judge by, and must not end with 0."""
+    red_repository(ws)
+    ws.side(1, "kill -INT $PPID; sleep 30")
+    assert ws.rooda("build", "-n", "1").code == 130
+    run = ws.rooda("resume", "build")
+    assert run.code == 1 and "Ended with red gates: tests; exit code 1" in run.err, run.both
+    assert len(ws.calls) == 1
+
+
 BLOCKED = {"promise_signals": True, "blocked_threshold": 2}
 
 
