@@ -8,7 +8,7 @@ _UNIT = r"(?:ms|milliseconds?|d(?:ays?)?|h(?:(?:ou)?rs?)?|m(?:in(?:ute)?s?)?|s(?
 _PART = re.compile(rf"(\d+(?:\.\d+)?)\s*({_UNIT})", re.I)
 _SECONDS = {"d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0}  # by the first letter of the unit
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-# A time counts only after a word that says what happens then; between the two there may be words that say nothing.
+# A time counts only after a word such as "resets" or "until"; filler words may be between the two.
 _AHEAD = re.compile(
     r"\b(?:resets?(?:_?(?:in|at))?|reset time|again|renew(?:s|al)?|refresh(?:es)?|restored?|resumes?|available"
     r"|lifted|retry(?:ing)?"
@@ -77,7 +77,7 @@ def _reset_time(text: str, now: float, to_epoch: ToEpoch) -> float | None:
 
 
 def _dates_after(word: str) -> tuple["re.Pattern[str]", ...]:
-    """Return the forms of a time to look for; `in 10 organizations` names none."""
+    """Return the forms of a time to look for after a word; none after `in`, because of `in 10 organizations`."""
     return () if word == "in" else (_ISO, _SLASHED, _NAMED, _CLOCK)
 
 
@@ -107,7 +107,7 @@ def _moment(found: "re.Match[str]") -> Moment | None:
 
 
 def _time_of_day(groups: Mapping[str, str | None], has_date: bool) -> tuple[int, int] | None:
-    """Return hour and minute; None if they are none, as in `5 requests`."""
+    """Return hour and minute; None if the number is not a time, as in `5 requests`."""
     half = (groups["half"] or "").lower()
     if groups["hour"] is None:
         return (0, 0) if has_date else None

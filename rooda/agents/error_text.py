@@ -1,7 +1,7 @@
 """Classifies the error message of an agent CLI, by HTTP status and codes, else by its words. Pure.
 
-The order is what makes the same message mean the same for every CLI: a full context, then codes, a throttle that
-passes within minutes, money, a usage limit, and only then the general words for a busy service.
+The tests run in one order for all CLIs, so that a message means the same for each: a full context, codes, a throttle
+that ends within minutes, money, a usage limit, and last the general words for a busy service.
 """
 
 import re
@@ -10,7 +10,7 @@ from enum import Enum
 
 
 class Kind(Enum):
-    """What an error message reports."""
+    """The kind of error that a message reports."""
 
     CONTEXT = "context"  # the prompt or the conversation is too long for the model
     DENIED = "denied"  # a tool that the agent needed was denied

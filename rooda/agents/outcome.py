@@ -70,7 +70,7 @@ class Outcome(NamedTuple):
     kind: str
     message: str = ""
     retryable: bool = False  # the same call may succeed a little later
-    once: bool = False  # but if it fails in the same way again, it will always fail
+    once: bool = False  # retry only once: a second such failure shows that it will always fail
 
 
 def judge(facts: Facts, ended: str, exit_code: int, status_of_exit: int | None = None) -> Outcome:

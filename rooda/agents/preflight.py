@@ -15,7 +15,7 @@ SHORTEST_SECRET = 12  # characters; of a shorter key, the last four would reveal
 
 
 def find_program(agent: Agent, workspace: str) -> str:
-    """Return the path of the agent's program; AgentMissing, with a hint, if it is missing or not executable."""
+    """Return the path of the agent's program; raise AgentMissing if it is missing or not executable."""
     program = command.argv(agent, "")[0]
     hint = "Install it, correct the command, or choose another agent with --agent or --ai-cmd."
     if os.sep in program:

@@ -56,11 +56,12 @@ def _rows(found: Json) -> list[str]:
     count, number, unknown = found["iterations"], found["from_iterations"], found["of_unknown_cost"]
     cost = [dollars(value) for value in found["cost"].values()] if found["cost"] else ["unknown"] * 2
     time = [format_seconds(value) for value in found["seconds"].values()]
+    others = "; the others count" if unknown < number else ""
     rough = ": a rough estimate" if number < forecast.FEW else ""
     return [
         f"{count} {_plural(count)} of {found['name']}, by {number} {_plural(number)} of the past{rough}",
         *columns([("", "half the runs below", "9 of 10 below"), ("cost", *cost), ("time", *time)], (1, 2)),
-        *([f"The cost of {unknown} of the {number} is unknown; the others count."] if unknown and cost else ()),
+        *([f"The cost of {unknown} of the {number} is unknown{others}."] if unknown else ()),
     ]
 
 

@@ -208,7 +208,7 @@ def _gates(found: Findings) -> str:
 
 
 def _progress() -> str:
-    stuck = "# no-progress fits a project whose gates are red at the start; stuck_after ends a run that stands still."
+    stuck = "# no-progress fits a project whose gates are red at the start; stuck_after ends a run without progress."
     blocked = "# An agent that says twice that it is blocked, and changes nothing, is not asked a third time."
     return f'{stuck}\ncount_failures = "no-progress"  # or "red"\n{blocked}\nblocked_threshold = 2  # or 0\n'
 

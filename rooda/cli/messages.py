@@ -41,7 +41,7 @@ def say(ctx: click.Context, text: str, name: str | None) -> int:
     loop, run = _addressee(here, name)
     if not registry.KINDS[loop.kind].hears_notes:
         raise UsageProblem(
-            f"{named(loop, True)} takes no notes: the prompts of its steps are fixed by its files.",
+            f"{named(loop, True)} can't take notes, because its files define the prompts of its steps.",
             f"Stop it, change its files and resume: rooda stop {loop.name}",
         )
     _leave(here, run, loop, messages.NOTE, secrets.hide(note, secrets.forms(os.environ, (here.workspace,))))
@@ -154,11 +154,13 @@ def _leave(
     here: Where, run: str, loop: Loop, kind: str, text: str = "", limits: dict[str, float] | None = None
 ) -> None:
     if not signing.has_key():
-        raise RoodaError(f"The loop would not believe it: {signing.problem()}")
+        raise RoodaError(f"A message to a loop must be signed: {signing.problem()}")
     try:
         messages.leave(here.workspace, run, loop.kind, kind, text, limits)
     except OSError as problem:
-        raise RoodaError(f"{problem.filename} can't be written: {problem.strerror}", "The loop goes on.") from None
+        raise RoodaError(
+            f"{problem.filename} can't be written: {problem.strerror}", "The loop goes on without the message."
+        ) from None
 
 
 set_ = click.Command(

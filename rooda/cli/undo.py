@@ -201,7 +201,7 @@ def _held(workspace: str, tip: Snapshot) -> Lock:
     return held
 
 
-@click.command(short_help="Remove snapshots of old runs, and worktrees whose work is merged.")
+@click.command(short_help="Remove old runs and snapshots, and merged worktrees.")
 @click.argument("name", required=False, shell_complete=tab_loops)
 @click.option("--keep", type=click.IntRange(min=0), default=world.KEEP, metavar="K", help="Runs to keep (default: 20).")
 @click.option("--dry-run", is_flag=True, help="Print what would be removed, and remove nothing.")
@@ -234,7 +234,7 @@ def _repository(workspace: str) -> "Repo | None":
 
 
 def _prune_runs(here: Where, loop: str | None, dry_run: bool) -> None:
-    """Delete the folders of old runs. Those of one run, started and resumed, count as several."""
+    """Delete the folders of old runs. A start and each resume have a folder of their own, and all count."""
     most = int(configuration.load(here.workspace, here.config).table("loop")["keep_runs"])
     known = [*registry.resumable(here.workspace)]
     known += [each for each in registry.known(here.workspace) if lock.is_held(each.lock)]

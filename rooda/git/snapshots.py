@@ -159,7 +159,7 @@ def history(repo: Repo, tip: Snapshot, limit: int = 0) -> list[Snapshot]:
 
 
 def snapshot_at(repo: Repo, commit: str) -> Snapshot | None:
-    """Return the snapshot that this commit is; None if it isn't one."""
+    """Return the snapshot stored in a commit; None if the commit is not a snapshot."""
     return parse(repo.text("log", "-1", f"--format={_FORMAT}", commit, "--"))
 
 

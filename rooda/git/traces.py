@@ -61,7 +61,7 @@ def may_track(workspace: str, name: str) -> bool:
 
 
 def in_main_tree(workspace: str) -> str:
-    """Return the folder of the repository's main work tree that a workspace is, or is a worktree's copy of."""
+    """Return a workspace's path in the main work tree of its repository; outside of worktrees, its own real path."""
     real = os.path.realpath(workspace)
     folder = _git_folder(real)
     common = os.path.normpath(os.path.join(folder, _text(os.path.join(folder, "commondir")).strip()))

@@ -1,4 +1,4 @@
-"""Counts what a run changed in the work tree, from HEAD and the uncommitted files at its start. Writes nothing."""
+"""Counts what a run changed in the work tree, compared with HEAD and the uncommitted files at its start. Read-only."""
 
 import os
 

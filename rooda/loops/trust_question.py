@@ -69,7 +69,7 @@ def _answer(seen: Seen, verdict: Verdict, hint: str) -> str:
         if answer == NO:
             break
         if answer == YES and shown != whole:
-            say(f"Here they are in full:\n{whole}", to_stderr=True)  # nobody trusts what was cut off
+            say(f"Here they are in full:\n{whole}", to_stderr=True)
             shown = whole
         elif answer:
             return answer

@@ -84,7 +84,7 @@ def _kill_all(living: Callable[[], list[int]], pause: Pause) -> bool:
 
 
 def kill(pid: int) -> None:
-    """Kill a process and its group, unless that is in our session, so that no member can escape by forking."""
+    """Kill a process. Outside of our session also kill its group, so that no member can escape by forking."""
     try:
         if os.getsid(pid) != os.getsid(0):
             os.killpg(os.getpgid(pid), signal.SIGKILL)

@@ -214,7 +214,7 @@ class StopRequest:
 
 
 class SignalsFromNow:
-    """Counts only new signals, so that work after an ending signal can be ended by another one."""
+    """Counts only signals from now on: after a signal has ended the run, another one ends the work that follows."""
 
     def __init__(self, signals: Signals) -> None:
         self._signals, self._before = signals, signals.count

@@ -16,7 +16,7 @@ PERCENT = 0.9
 
 
 class Purse(Protocol):
-    """Counts calls against the budgets that all runs of the user share; tasks and a fleet have the same port."""
+    """Counts calls against the budgets that all runs of the user share."""
 
     def limited(self, agent: Agent) -> Cause | None:
         """Return the budget that forbids a call of this agent now; None if one is allowed."""

@@ -125,7 +125,7 @@ class AgentCalls:
             self._events.emit(TranscriptReplaced(transcript=reply.transcript, now=reply.replaced))
 
     def _judged_again(self, call: Call, reply: Reply) -> Reply:
-        """Return the reply; if the agent's request is refused for the second time in a row, as not worth a retry."""
+        """Return the reply, marked as not retryable if the agent's request was refused twice in a row."""
         name = call.agent.name
         if reply.once and name in self._refused_once:
             return reply._replace(outcome=CONFIG, retryable=False)

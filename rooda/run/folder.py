@@ -317,6 +317,6 @@ def origin_of(folder: str) -> Json:
 
 
 def sign_origin(folder: str, origin: Json) -> None:
-    """Sign the origin of a session as it was shown to the user."""
+    """Sign the file that says how a session was started, after the user has confirmed its content."""
     data = signing.signed(_what(ORIGIN_FILE, folder), json.dumps({**origin, "signed": True}).encode())
     files.replace(os.path.join(folder, ORIGIN_FILE), data + b"\n")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Programs(NamedTuple):
-    """What is known about the names in a command."""
+    """Tests for the names in a command: whether they are programs, or files."""
 
     is_program: Callable[[str], bool]  # on PATH, or an executable file of the workspace
     exists: Callable[[str], bool]  # as a file of the workspace
@@ -74,7 +74,7 @@ def _split(command: str) -> list[str] | None:
 
 
 def _of_path(words: Sequence[str], has_name: bool, programs: Programs) -> str:
-    """Return why a command of a single word is no gate: a file that can't be executed, or an unknown word."""
+    """Return why a command of one word is not a gate: a file that can't be executed, or an unknown word; else ""."""
     if len(words) != 1 or programs.is_program(words[0]):
         return ""
     if "/" in words[0] or programs.exists(words[0]) or re.search(r"\w\.[a-z]{1,5}$", words[0]):
@@ -83,7 +83,7 @@ def _of_path(words: Sequence[str], has_name: bool, programs: Programs) -> str:
 
 
 def _parts(words: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the simple commands, without assignments and words such as `env` or `npx` before them."""
+    """Yield the simple commands without leading assignments and words such as `env` or `npx`."""
     part: list[str] = []
     for word in [*words, ";"]:
         if word in _SEPARATORS:

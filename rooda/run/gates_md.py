@@ -130,7 +130,7 @@ class _Reader:
         self._take(line, (name or "").lower() if self._labelled else name or "", codes[0]["command"].strip(), why)
 
     def _take(self, line: Line, name: str, command: str, why: str = "") -> None:
-        """Take a command as a gate, or keep it with the reason why it is none."""
+        """Take a command as a gate, or keep it with the reason why it isn't one."""
         if not command:
             return
         if _FORBIDDEN.search(line.text.replace(command, "")) or _FORBIDDEN.search(name):
@@ -158,7 +158,7 @@ class _Reader:
                 self._take(line, "", line.text.partition(" #")[0].strip())
 
     def _typed(self, lines: Sequence[Line]) -> list[Line]:
-        """Return the lines after a prompt; the others are output."""
+        """Return the lines that begin with a shell prompt; the others are output, and are kept as not taken."""
         for line in lines:
             if not _prompt(line.text):
                 self._left.append(Left(self._origin(line), line.text.strip(), "it is output"))
@@ -179,7 +179,7 @@ class _Reader:
 
 
 def _name(before: str) -> str | None:
-    """Return the label before a command, "" if there is nothing, None if the words are no label."""
+    """Return the label before a command; "" if there are no words, None if the words are not a label."""
     plain = before.strip().strip("*_").strip()
     if not plain:
         return ""

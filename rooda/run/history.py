@@ -244,7 +244,7 @@ def last_limits(workspace: str, name: str, loop: str) -> Budget:
 def events_of_run(workspace: str, name: str, loop: str, wanted: Collection[str]) -> Iterator[Json]:
     """Yield the events with these names since the last start of a run, oldest first.
 
-    Leaves out sessions that this user did not sign, since an agent is shown what they say.
+    Leaves out sessions that this user did not sign, because their text is put into prompts.
     """
     marks = [f'"{each}"'.encode() for each in wanted]
     for session in of_run(workspace, name, loop):

@@ -21,7 +21,7 @@ class Installed:
         self._mark = files.fingerprint(path)
 
     def other_version(self) -> str:
-        """Return the installed version if it is another one, REMOVED if there is none, else ""."""
+        """Return the installed version if it differs from the running one, REMOVED if there is none, else ""."""
         mark = files.fingerprint(self._path)
         if mark and mark == self._mark:
             return ""

@@ -75,7 +75,7 @@ class Recorder:
         return kept.ref if kept else ""
 
     def finish_undo(self, began: str, kept: str) -> None:
-        """Finish an undo that was cut off: restore the files that are as the snapshot `kept` has them."""
+        """Finish an undo that was cut off: restore each file, unless it was changed since the snapshot `kept`."""
         self._attempt(lambda: self._finish_undo(began, kept), "An undo that was cut off can't be finished")
 
     def _finish_undo(self, began: str, kept: str) -> None:

@@ -56,7 +56,7 @@ LOOP = {
     ),
     "count_failures": Key(
         word("red", "no-progress"),
-        "what a red gate means: red: a failed iteration; no-progress: only if one turned red, or nothing changed",
+        "when red gates fail an iteration: red: always; no-progress: if a gate turned red, or nothing changed",
         default="red",
         kinds=PROCEDURES,
         into="procedure.count_failures",
@@ -64,7 +64,7 @@ LOOP = {
     ),
     "stuck_after": Key(
         whole(0),
-        "with no-progress: iterations in a row that change no red gate's result after which a run aborts; 0 = any",
+        "with no-progress: abort after N iterations in a row in which no red gate's result changed; 0 = never",
         default=5,
         kinds=PROCEDURES,
         into="procedure.stuck_after",
@@ -73,7 +73,7 @@ LOOP = {
     ),
     "blocked_threshold": Key(
         whole(0),
-        "promises of FAILURE in a row, with no file changed, after which a run aborts; 0 = failure_threshold alone",
+        "abort after N promises of FAILURE in a row with no file changed; 0 = only failure_threshold counts",
         default=0,
         kinds=PROCEDURES,
         into="procedure.blocked_threshold",
@@ -89,7 +89,7 @@ LOOP = {
     ),
     "commit": Key(
         word("agent", "green"),
-        "who commits: agent: the agent, if its prompt says so; green: rooda, once all gates pass",
+        "agent: the agent commits, as its prompt says; green: rooda commits once all gates pass",
         default="agent",
         kinds=PROCEDURES,
         into="procedure.commit",
@@ -97,7 +97,7 @@ LOOP = {
     ),
     "on_red": Key(
         word("keep", "undo"),
-        'undo: restore the files if a gate turned red or no red one changed; needs safety = "snapshot"',
+        'undo: restore the files if a gate turned red or no red gate changed; needs safety = "snapshot"',
         default="keep",
         kinds=PROCEDURES,
         into="procedure.on_red",

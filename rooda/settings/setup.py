@@ -126,7 +126,9 @@ _HOOK = ValueType(
 )
 HOOKS = {
     "done": Key(_HOOK, "the run ended as asked"),
-    "failed": Key(_HOOK, "the run failed: failures in a row, one that a retry would repeat, or a red end at its limit"),
+    "failed": Key(
+        _HOOK, "the run failed: failures in a row, one that a retry would repeat, or no success at its limit"
+    ),
     "paused": Key(_HOOK, "the run ended before its goal and can be resumed (exit 4)"),
     "stopped": Key(_HOOK, "a signal ended the run"),
     "stuck": Key(_HOOK, "the run ended without progress: failures in a row, a breaker, stagnation, an error of a node"),

@@ -44,7 +44,7 @@ class Note(NamedTuple):
 
 
 class Doubts:
-    """The notes of all runs in a folder, also of those that knew it by another path or in another repository."""
+    """The notes of all runs in a folder, also of those from when it had another path or another repository."""
 
     def __init__(self, seen: Seen) -> None:
         self._seen = seen
@@ -72,7 +72,7 @@ class Doubts:
         return [*still, *trust_watch.times({*self._folders, self._seen.top, *others})]
 
     def consolidate(self, known: Collection[Identity]) -> None:
-        """Turn the notes of killed runs into doubts, and drop doubts about changes that were undone."""
+        """Turn the notes of killed runs into doubts, and delete doubts about changes that have been reverted."""
         for note in self.notes:
             if not note.is_open:
                 self._keep(note, *self._left(note))
@@ -99,7 +99,7 @@ class Doubts:
         self.notes = [note for note in self.notes if note.is_open]
 
     def _left(self, note: Note) -> tuple[set[Identity], list[Fact]]:
-        """Return the changes that weren't undone; files that were not searched this time keep theirs."""
+        """Return the changes that have not been reverted; those in files that were not searched this time stay."""
         now, seen = self._seen.identities, self._seen
         appeared = {each for each in note.appeared if each in now or not seen.covers(each[0])}
         return appeared, [fact for fact in note.vanished if fact.identity not in now]

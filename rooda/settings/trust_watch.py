@@ -24,7 +24,7 @@ RUN = "run-"  # prefix of the file that a run keeps next to the record
 UNCHANGED = "unchanged.json"
 TIMES, RUNS = "ran.json", 500  # when the last runs were
 MOST = 300  # paths; a larger workspace is searched in full at each start
-COARSE = 0.01  # seconds; files' times are up to this much behind the clock
+COARSE = 0.01  # seconds; timestamps of files are up to this much behind the clock
 YOUNG = 0.1  # seconds; a file changed more recently could change again unnoticed
 
 

@@ -21,7 +21,7 @@ class Words(NamedTuple):
     """What a kind of loop says about the end of a run."""
 
     name: Callable[[Json], str]  # the loop, as in "build" or "flow main"
-    cause: Callable[[Json], str]  # why it ended, if nobody stopped it and no shared limit did
+    cause: Callable[[Json], str]  # why it ended, except by the user, a signal or a limit that all kinds share
     next: Callable[[Json], str]  # command that goes on with it; "" if it is over
     elapsed: Callable[[Json], float] = lambda record: float(record.get("elapsed") or record.get("ran") or 0.0)
 

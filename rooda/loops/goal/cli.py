@@ -68,7 +68,7 @@ _WORKFLOWS = click.Choice(["A", "B", "C"], case_sensitive=False)
 def _planning() -> list[click.Parameter]:
     return [
         click.Option(["--plan"], type=click.Path(), metavar="FILE", help="A plan as JSON or a Markdown task list."),
-        click.Option(["--score"], metavar="O,S,C,S,D", help="Five scores from 0 to 2, instead of the plan's."),
+        click.Option(["--score"], metavar="O,S,C,S,D", help="Replace the plan's five scores, each from 0 to 2."),
         click.Option(["--shape"], type=_SHAPES, help="Set the shape instead of taking it from the score."),
         click.Option(["--workflow"], type=_WORKFLOWS, help="Set the workflow instead of deriving it from SPEC."),
         click.Option(["--evidence"], metavar="TEXT", help="Evidence for the workflow's gate."),

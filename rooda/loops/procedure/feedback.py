@@ -28,7 +28,7 @@ _REASONS = {
 
 
 class Past:
-    """What the events of a run say about its iterations so far."""
+    """The iterations of a run so far, followed from its events."""
 
     EVENTS = (
         *("iteration.started", "agent.started", "agent.ended", "gate.ended", "iteration.ended", "snapshot.taken"),
@@ -119,7 +119,7 @@ class Changed(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What the section can report besides the past."""
+    """Facts for the section that the events of the run do not hold."""
 
     left: Left = Left()
     notes: Sequence[str] = ()  # of the user

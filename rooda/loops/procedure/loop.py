@@ -41,7 +41,7 @@ STATUS_OF = {
 def ooda(turns: Turns, start: OodaState, procedure: Procedure, world: World, earlier: Progress = NOTHING) -> Ending:
     """Run iterations until a rule ends the loop. The first state is saved before the first agent call.
 
-    `earlier`: what the run's earlier sessions left to remember.
+    `earlier`: what the run remembers from its earlier sessions.
     """
     state = turns.carry(start)
     past = begun(procedure, state, world, earlier)
@@ -78,7 +78,7 @@ def ooda(turns: Turns, start: OodaState, procedure: Procedure, world: World, ear
 
 
 class Turn(NamedTuple):
-    """What one iteration came to."""
+    """The result of one iteration."""
 
     seen: Seen
     failed: bool
@@ -235,7 +235,7 @@ def run_ended(state: OodaState, ending: Ending, start: OodaState, session: float
 
 
 def _why_failed(ending: Ending, past: Progress) -> dict[str, Any]:
-    """Return the facts behind an exit code 1 that other fields of `run.ended` don't have."""
+    """Return the extra fields of `run.ended` that explain an exit code 1."""
     if ending.kind == "blocked":
         return {"blocked": past.blocked}
     if ending.kind == "stuck":

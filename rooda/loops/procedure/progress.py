@@ -53,7 +53,7 @@ class Seen(NamedTuple):
         return bool(self.before) and self.before == self.after
 
 
-# Which facts the rules need; by default none that costs a process.
+# Which facts the rules need. By default they need none that takes a git process to find out.
 
 
 def compares_outputs(procedure: Procedure) -> bool:
@@ -61,7 +61,7 @@ def compares_outputs(procedure: Procedure) -> bool:
 
 
 def is_watched(procedure: Procedure) -> bool:
-    """True if a setting asks for more than the specification's rules."""
+    """True if a setting turns on a rule of this module that is off by default."""
     return compares_outputs(procedure) or procedure.baseline or counts_blocked(procedure) or commits(procedure)
 
 
@@ -74,7 +74,7 @@ def commits(procedure: Procedure) -> bool:
 
 
 def needs_tree_before(procedure: Procedure, past: Progress) -> bool:
-    """True if the work tree must be read before the agent: a gate is red, or its answer may be that it is blocked."""
+    """True if the work tree must be read before the agent starts, since a rule asks whether the agent changes it."""
     return _may_stand_still(procedure, past) or counts_blocked(procedure)
 
 
@@ -99,7 +99,7 @@ def turned_red(before: Results, now: Results) -> list[str]:
 
 
 def is_unchanged(before: Results, now: Results) -> bool:
-    """True if gates are red, and no red one's result has changed."""
+    """True if there are red gates, and each has the same result as before."""
     return bool(red(now)) and red(before) == red(now)
 
 
@@ -158,13 +158,13 @@ def _with_blocked(procedure: Procedure, past: Progress, seen: Seen) -> Progress:
 
 
 def remembered(past: Progress) -> dict[str, Any]:
-    """Return what the events keep for a resume, besides what they have anyway; {} if there is nothing to keep."""
+    """Return the fields that `iteration.ended` must record for a resume; {} if there are none."""
     kept = {key: getattr(past, key) for key in ("gates", "stuck", "blocked", "tree", "reason", "base")}
     return kept if any(kept.values()) else {}
 
 
 def recalled(events: Iterable[Mapping[str, Any]]) -> Progress:
-    """Return what the events of a run keep, in order."""
+    """Rebuild what a run remembers from its events, oldest first."""
     past = Progress()
     for record in events:
         event = record["event"]
@@ -181,7 +181,7 @@ def recalled(events: Iterable[Mapping[str, Any]]) -> Progress:
 
 
 def forgiven(procedure: Procedure, past: Progress) -> Progress:
-    """Return what a resume remembers: a threshold that has ended the run counts from 0 again."""
+    """Reset the count that ended the run, so that a resume starts it from 0."""
     if counts_blocked(procedure) and past.blocked >= procedure.blocked_threshold:
         past = past._replace(blocked=0, tree="", reason="")
     return past._replace(stuck=0) if past.stuck >= procedure.stuck_after else past

@@ -174,7 +174,7 @@ def _cause(record: Json) -> str:
 
 
 def _next(record: Json) -> str:
-    """Return the command that resumes the run, or that starts it again after a red end at its limit."""
+    """Return the command that resumes the run, or that starts it again after it ended at its limit without success."""
     if record["status"] != "completed":
         return f"rooda resume {record['procedure']}"
     return f"rooda {record['procedure']}" if record["exit_code"] else ""
