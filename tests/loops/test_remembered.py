@@ -54,12 +54,12 @@ def stopped(ws: Workspace, *words: str) -> None:
 
 
 def test_a_resume_needs_no_other_argument(claude: Workspace) -> None:
-    """Agent, model, task, time and gates are those of the start, without a settings file; a pipe stays silent."""
-    claude.write("AGENTS.md", "## Quality Gates\n\n- never: `false`\n")
+    """Agent, model, task, time and gates are those of the start, without a settings file; nothing is noted on a pipe."""
+    claude.write("AGENTS.md", "## Quality Gates\n\n- strict: `false`\n")
     words = ("--context", "TASK-OF-TODAY", "--model", "opus", "--iteration-timeout", "77", "--no-gates")
     stopped(claude, "build", "--agent", "claude", "-n", "3", *words)
     ran = claude.rooda("resume", "build")
-    assert (ran.code, ran.err) == (0, ""), ran.both
+    assert (ran.code, ran.notes) == (0, ""), ran.both
     first, *others = asked(claude)
     assert len(others) == 2 and all(each[0] == first[0] and each[2] == first[2] for each in others)
     assert "opus" in first[0] and all("TASK-OF-TODAY" in each[1] for each in others)
@@ -198,7 +198,7 @@ def test_a_state_that_is_not_of_the_latest_run(ws: Workspace, again: tuple[str, 
     assert ws.rooda("build", "-n", "1", *words).code == 0
     ws.put_state(max_iterations=4)
     ran = ws.rooda(*again, stdin=b"y\n")
-    assert ran.code == 0 and "Quality gates failed: never (exit 1)" in ran.out, ran.both
+    assert ran.code == 1 and "Quality gates failed: never (exit 1)" in ran.out, ran.both
     assert b"OF-THE-FIRST" not in ws.calls[-1].prompt and ws.calls[-1].argv == [] and len(ws.calls) == 2
 
 
@@ -206,7 +206,7 @@ def test_a_state_without_a_start(ws: Workspace) -> None:
     """A state file of somebody else, with no run beside it: nothing is taken over."""
     ws.put_state()
     ran = ws.rooda("resume", "build", "-n", "4")
-    assert (ran.code, ran.err) == (0, "")
+    assert (ran.code, ran.notes) == (0, "")
 
 
 BROKEN: list[Any] = [
