@@ -73,7 +73,7 @@ def quality_gates(subject: Subject) -> Iterator[Finding]:
         try:
             found = registry.gates(subject.settings, name) if subject.settings else []
         except RoodaError as problem:
-            if name == "build":  # errors of the user's procedures are reported with the settings
+            if name == "build" and _is_about_gates(subject, name):  # other errors are reported elsewhere
                 yield Finding("gates", BAD, problem.what, problem.hint)
             continue
         for gate, described, refusal in found:
@@ -98,6 +98,14 @@ def undone_iterations(subject: Subject) -> Iterator[Finding]:
         elif look.value("commit") != "green":
             detail = "an undo restores files only: commits of the agent stay"
             yield Finding(what, WARN, detail, 'Let rooda commit what is green: commit = "green".')
+
+
+def _is_about_gates(subject: Subject, name: str) -> bool:
+    """True if the procedure can be set up, so that only its gates are faulty."""
+    try:
+        return subject.settings is not None and bool(registry.kind(registry.OODA).setup(subject.settings, name))
+    except RoodaError:
+        return False
 
 
 def _written(found: layers.Settings) -> list[str]:

@@ -71,7 +71,7 @@ def test_S_05_every_folder_up_to_the_repository_counts(shared: Shared) -> None:
     repository(shared, "alice", ALICE)
     shared.folder("alice/between", EVE)
     below = shared.folder("alice/between/below", ALICE)
-    said = shared.rooda(ALICE, below, "list")
+    said = shared.rooda(ALICE, below, "-C", ".", "list")
     assert said.code == 2 and f"{os.path.dirname(below)} belongs to user {EVE}" in said.err
 
 

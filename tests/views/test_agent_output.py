@@ -110,7 +110,7 @@ def test_OU_22_the_status_follows_whole_lines(ws: Workspace) -> None:
 
 def test_an_interrupted_stream_is_closed(ws: Workspace) -> None:
     """Ctrl+C amid the agent's half line: the end marker, and M10 on a line of its own."""
-    ws.side(1, "printf 'half'; sleep 30 & wait")
+    ws.side(1, "printf 'half a line '; sleep 30 & wait")
     terminal = ws.terminal("build", "-n", "1", "-v")
     until(lambda: terminal.screen[-1].startswith("half"), what="the half line")
     terminal.type("\x03")
