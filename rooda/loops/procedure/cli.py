@@ -145,9 +145,10 @@ def _without_commands(procedure: Procedure) -> str:
 
 
 def _refusals(found: "layers.Settings", procedure: Procedure, workspace: str) -> list[str]:
-    """Return why a start would be refused because of the agent or a gate."""
+    """Return why a start would be refused: misspelt keys, the agent, a gate, or settings that need git."""
     agent = procedure.setup.agent
-    problems: list[RoodaError] = [] if agent else [ConfigProblem(agents.no_agent_text(found))]
+    problems: list[RoodaError] = [ConfigProblem(each) for each in found.misspelt]
+    problems += [] if agent else [ConfigProblem(agents.no_agent_text(found))]
     for each in agent.choices if agent else ():
         try:
             preflight.find_program(each, workspace)
@@ -155,6 +156,10 @@ def _refusals(found: "layers.Settings", procedure: Procedure, workspace: str) ->
         except RoodaError as problem:
             problems.append(problem)
     problems += gates.problems(procedure, workspace)
+    try:
+        settings.require_git(procedure, workspace)
+    except ConfigProblem as problem:
+        problems.append(problem)
     return [problem.what.partition("\n")[0] for problem in problems]
 
 

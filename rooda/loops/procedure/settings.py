@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rooda.base.dirs import shipped
 from rooda.errors import ConfigProblem, PromptProblem, RoodaError, UsageProblem
 from rooda.loops.procedure.model import NO_PROGRESS, PHASES, Context, Fragment, Phase, Procedure
+from rooda.loops.procedure.progress import commits
 from rooda.run.records import Gate
 from rooda.settings.layers import BUILT_IN, FLAG, Settings
 from rooda.settings.lookup import Found, Lookup, lookup
@@ -284,3 +285,18 @@ def _promise_signals(look: Lookup, builtin: bool) -> bool:
     """True if promise signals are on. Unless set by the user, on if a built-in prompt, which explains them, is used."""
     found = look.find("promise_signals")
     return builtin if found is None or found.layer.tier == BUILT_IN else bool(found.value)
+
+
+def require_git(procedure: Procedure, workspace: str) -> None:
+    """Refuse `commit = "green"` and `on_red = "undo"` where they can't work."""
+    if procedure.on_red == "undo" and procedure.setup.safety != "snapshot":
+        what = 'on_red = "undo" needs snapshots to restore the files from, and they are off'
+        raise ConfigProblem(what, 'Set safety = "snapshot" in rooda.toml, or use --safety snapshot.')
+    wanted = 'on_red = "undo"' if procedure.on_red == "undo" else 'commit = "green"' if commits(procedure) else ""
+    if wanted:
+        from rooda.git.repository import GitProblem, find
+
+        try:
+            find(workspace)
+        except GitProblem as problem:
+            raise ConfigProblem(f"{wanted} needs git: {problem.what}", problem.hint) from None

@@ -15,7 +15,6 @@ from rooda.loops.procedure.effects import Effects
 from rooda.loops.procedure.events import KIND, RunResumed, RunStarted
 from rooda.loops.procedure.feedback import Past
 from rooda.loops.procedure.model import Procedure
-from rooda.loops.procedure.progress import commits
 from rooda.loops.procedure.state import (
     RESUMABLE,
     RUNNING,
@@ -127,25 +126,10 @@ def prepare(
     program = launch.check_agent(agent, where.workspace, prompt)
     for refusal in gates.problems(procedure, where.workspace, asked.worktree):
         raise refusal
-    _require_git(procedure, where.workspace)
+    settings.require_git(procedure, where.workspace)
     screen = Screen(launch.screen_options(procedure.setup, asked), LINES)
     launch.announce_agent(agent, program, screen, asked.remembered)
     return procedure, screen
-
-
-def _require_git(procedure: Procedure, workspace: str) -> None:
-    """Refuse `commit = "green"` and `on_red = "undo"` where they can't work."""
-    if procedure.on_red == "undo" and procedure.setup.safety != "snapshot":
-        what = 'on_red = "undo" needs snapshots to restore the files from, and they are off'
-        raise ConfigProblem(what, 'Set safety = "snapshot" in rooda.toml, or use --safety snapshot.')
-    wanted = 'on_red = "undo"' if procedure.on_red == "undo" else 'commit = "green"' if commits(procedure) else ""
-    if wanted:
-        from rooda.git.repository import GitProblem, find
-
-        try:
-            find(workspace)
-        except GitProblem as problem:
-            raise ConfigProblem(f"{wanted} needs git: {problem.what}", problem.hint) from None
 
 
 def take_lock(place: Place, screen: Screen) -> lock.Lock | None:

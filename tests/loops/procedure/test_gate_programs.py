@@ -101,3 +101,17 @@ def test_E_29_a_dry_run_needs_no_agent(ws: Workspace, how: str) -> None:
     assert (ran.code, ran.err) == (0, "") and "## OBSERVE\nOBS\n" in ran.out
     refusals = [line for line in ran.out.splitlines() if line.startswith("[DRY RUN] A start would be refused: ")]
     assert len(refusals) == 2 and reasons[how] in refusals[0] and "nosuchtests" in refusals[1]
+
+
+def test_E_29_a_dry_run_says_which_settings_a_start_refuses(ws: Workspace) -> None:
+    """A misspelt key, and a setting that needs git or snapshots."""
+    for setting, reason in (
+        ('stuck_afer = 3\ncommit = "green"', ("did you mean 'stuck_after'", 'commit = "green" needs git')),
+        ('on_red = "undo"\nbaseline = true', ('on_red = "undo" needs snapshots',)),
+    ):
+        ws.procedure()
+        ws.config(ws.read("rooda.toml").replace("[loop]\n", f"[loop]\n{setting}\n"))
+        ran = ws.rooda("build", "--dry-run")
+        refusals = [line for line in ran.out.splitlines() if line.startswith("[DRY RUN] A start would be refused: ")]
+        assert ran.code == 0 and len(refusals) == len(reason), ran.both
+        assert all(words in line for words, line in zip(reason, refusals, strict=True))
