@@ -196,7 +196,7 @@ LINES: LineMakers = {
 
 def _began(record: Json, past: Past) -> Iterator[Reason]:
     most = record.get("max_iterations")
-    limit = f"at most {most} iterations" if most else "no iteration limit"
+    limit = f"at most {most} iteration{'' if most == 1 else 's'}" if most else "no iteration limit"
     gates = ", ".join(gate["name"] for gate in record.get("gates") or ()) or "none"
     before = f"{record.get('iterations', 0)} were completed before"
     yield Reason(record["ts"], 0, "began", f"{limit}; gates: {gates}; {before}")
