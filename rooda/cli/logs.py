@@ -3,7 +3,8 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 import click
@@ -28,6 +29,7 @@ from rooda.views.lines import LEVELS, lines
 from rooda.views.why import CUT_OFF
 
 END = 262_144  # bytes at the end of a transcript that are read first
+AT_ONCE = 1000  # lines of a transcript
 
 
 @click.command(short_help="Show what the latest run did, iteration by iteration.")
@@ -127,8 +129,14 @@ def _show_agent(records: list[Json]) -> None:
     """Print the transcripts in readable form."""
     for record in records:
         click.echo(f"--- Iteration {record['display']} ---")
-        for text in transcript(record.get("output", "text"), record["transcript"]):
-            click.echo(text)
+        _print(transcript(record.get("output", "text"), record["transcript"]))
+
+
+def _print(texts: Iterable[str]) -> None:
+    """Print many lines at once, since each call of echo flushes."""
+    rest = iter(texts)
+    while found := [*islice(rest, AT_ONCE)]:
+        click.echo("\n".join(found))
 
 
 def _show_end(records: list[Json], count: int) -> None:
@@ -141,8 +149,7 @@ def _show_end(records: list[Json], count: int) -> None:
         left -= len(found)
         if left <= 0:
             break
-    for text in shown:
-        click.echo(text)
+    _print(shown)
 
 
 def _end(output: str, path: str, count: int) -> list[str]:
@@ -167,9 +174,10 @@ def transcript(output: str, path: str, limit: int = history.LARGEST) -> Iterator
 
     `limit`: bytes at its end to read.
     """
-    hidden, rest = keys(), ""
-    for line in _transcript(output, path, limit):
-        shown, waiting = secrets.hide_piece(f"{rest}{line}\n", hidden)  # a secret may continue in the next line
+    hidden, rest, found = keys(), "", _transcript(output, path, limit)
+    while some := [*islice(found, AT_ONCE)]:
+        text = rest + "\n".join([*some, ""])
+        shown, waiting = secrets.hide_piece(text, hidden)  # a secret may continue in the next line
         whole = shown.rfind("\n") + 1
         yield from shown[:whole].split("\n")[:-1]
         rest = shown[whole:] + waiting

@@ -150,10 +150,16 @@ def _sentence(loop: str, event: Json) -> str:
     cost = f", ${event['cost']:.2f}" if event["cost"] else ""
     count = event.get("iterations")
     done = f" after {count} iteration{'' if count == 1 else 's'}" if isinstance(count, int) else ""
-    why = " ".join(str(event.get("note") or event.get("reason") or "").split())
+    why = " ".join(_why(event).split())
     branch = f" ({event['branch']})" if event["branch"] else ""
     text = f"{loop} {_SAID[event['moment']]}{done}{cost}{f': {why}' if why else ''}"
     return f"{text[:LONGEST]} [{event['host']}:{event['workspace']}{branch}]"
+
+
+def _why(event: Json) -> str:
+    """Return why an event happened: its note, the gates that are red, or the words of its reason."""
+    red = event.get("last", {}).get("gates_failed") or ", ".join(event.get("red", ()))
+    return str(event.get("note") or (red and f"red gates: {red}") or str(event.get("reason") or "").replace("-", " "))
 
 
 def _body(format: str, event: Json) -> str:

@@ -136,7 +136,16 @@ def test_E_31_a_web_hook_for_a_service(ws: Workspace, server: tuple[str, list[by
     assert "hook" not in ws.rooda("build", "-n", "1").err
     body = posted[0].decode().strip()
     text = json.loads(body)[field] if field else body
-    assert text == f"build is done after 1 iteration: max-iterations [{os.uname().nodename}:{ws.path}]"
+    assert text == f"build is done after 1 iteration: max iterations [{os.uname().nodename}:{ws.path}]"
+
+
+def test_E_31_the_sentence_names_red_gates(ws: Workspace) -> None:
+    """Where a run ends red at its limit."""
+    hooked(ws, failed="cat >>told")
+    ws.procedure(gates={"tests": "exit 4"})
+    assert ws.rooda("build", "-n", "2").code == 1
+    (event,) = told(ws)
+    assert str(event["text"]).startswith("build failed after 2 iterations: red gates: tests (exit 4) [")
 
 
 def test_E_31_what_a_hook_is_given(ws: Workspace) -> None:
