@@ -93,10 +93,19 @@ class _Count(click.ParamType):  # type: ignore[type-arg]  # generic only in newe
         return text
 
 
+class _Limit(Value):
+    """A new limit. A change is refused: +5 would be read as 5."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if str(value).startswith("+"):
+            self.fail(f"must be the new limit itself, got {value}; only --iterations takes a change.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def _option(key: str) -> click.Option:
     flag = LOOP[key].flag
     assert flag is not None
-    return click.Option(flag.named(key), type=Value(LOOP[key].type), metavar="N", help=flag.help)
+    return click.Option(flag.named(key), type=_Limit(LOOP[key].type), metavar="N", help=flag.help)
 
 
 _BUDGET = {"max_cost": "cost", "max_tokens": "tokens", "max_duration": "seconds"}

@@ -112,6 +112,8 @@ def test_E_45_the_cost_limit_of_a_running_loop(ws: Workspace) -> None:
     running = ws.start("build", "-n", "9")
     until(lambda: os.path.exists(ws.file("here")), what="the call")
     assert "$1.00" in ws.rooda("set", "--max-cost", "1").out
+    change = ws.rooda("set", "--max-cost", "+1")
+    assert change.code == 2 and "must be the new limit itself, got +1" in change.err
     assert go(ws, running) == 4 and calls(ws) == 2
     assert ws.rooda("resume").code == 4 and calls(ws) == 2
     assert ws.rooda("resume", "--max-cost", "2").code == 4 and calls(ws) == 3
