@@ -237,10 +237,13 @@ def _resume_in_background(each: CutOff, haste: StopRequest) -> int:
     env = {key: value for key, value in os.environ.items() if key not in MANAGER_VARIABLES}
     done = capture.capture([*detach.rooda_command(), *words], timeout=PATIENCE, env=env, cwd=each.workspace)
     who = f"{each.loop.name} in {each.workspace}"
+    said = files.to_text(done.err).strip().splitlines() or [f"exit {done.code}"]
     if done.code == OK:
         click.echo(f"Resumed {who}")
+        for line in said:
+            if line.startswith(WARNING):  # about its settings
+                click.echo(line, err=True)
         return OK
-    said = files.to_text(done.err).strip().splitlines() or [f"exit {done.code}"]
     why = next((line for line in said if line.startswith((ERROR, WARNING))), said[0])
     if done.code == UNDECIDED and lock.is_held(registry.kind(each.loop.kind).lock_of(each.workspace, each.loop.name)):
         click.echo(f"Already running: {who}")

@@ -191,7 +191,7 @@ def test_E_25_a_cut_off_run_is_resumed_in_spite_of_a_misspelt_key(ws: Workspace)
     ws.config(ws.read("rooda.toml").replace("[loop]\n", "[loop]\nfailure_treshold = 2\n"))
     assert ws.rooda("resume", "build").code == 2
     ran = ws.rooda("resume", "--all")
-    assert ran.code == 0 and "Resumed build" in ran.out
+    assert ran.code == 0 and "Resumed build" in ran.out and MISSPELT in ran.err
     until(lambda: not ws.exists(".rooda/state/build.json"))
 
 
