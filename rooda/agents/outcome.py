@@ -151,7 +151,7 @@ def _error(message: str, error: str, status: int | None) -> Outcome:
 
 
 def delay_of(message: str) -> float | None:
-    """Return the seconds that a message says to wait; a day if it names a time of the clock; None if it names none."""
+    """Return the wait in seconds that a message names: a day for a time of day or a date; None if it names none."""
     from rooda.agents.backoff import parse_reset
 
     return parse_reset(message, 0.0, lambda _: 86_400.0)

@@ -74,7 +74,7 @@ class Theirs(NamedTuple):
     facts: frozenset[Identity]
 
     def hold(self, fact: Fact) -> bool:
-        """True if somebody else wrote the fact; a fact without a name is a whole file, theirs if they wrote in it."""
+        """True if somebody else wrote the fact. Without a name it is a whole file: any change of theirs counts."""
         whole = any(not name for _, name, _ in self.facts)
         return whole or fact.identity in self.facts or (not fact.name and bool(self.facts))
 

@@ -282,7 +282,7 @@ def _gate(item: Any, origin: str) -> Gate:
 
 
 def _promise_signals(look: Lookup, builtin: bool) -> bool:
-    """True if promise signals are on. Unless set by the user, on if a built-in prompt, which explains them, is used."""
+    """True if promise signals are on. By default they are on if a built-in prompt is used, which explains them."""
     found = look.find("promise_signals")
     return builtin if found is None or found.layer.tier == BUILT_IN else bool(found.value)
 
