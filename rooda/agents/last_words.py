@@ -1,4 +1,4 @@
-"""Finds the words with which an agent explains how its call ended. Pure."""
+"""Finds the text in which an agent explains how its call ended. Pure."""
 
 import re
 

@@ -35,7 +35,7 @@ class Agent(NamedTuple):
 
     @property
     def cli(self) -> str:
-        """Return the name of the CLI that it runs."""
+        """Return the name of the CLI that the agent runs."""
         return self.like or self.name
 
     @property

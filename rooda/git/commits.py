@@ -74,7 +74,7 @@ def unfinished(repo: Repo) -> str:
 
 
 def _changed(repo: Repo, base: str, now: str) -> set[str] | None:
-    """Return the paths that differ between two trees, except new repositories in the work tree; None without `base`."""
+    """Return the paths that differ between two trees, except new nested repositories; None if `base` is gone."""
     if not base or repo.run("cat-file", "-e", base).code:
         return None
     words = repo.text("diff-tree", "-r", "-z", "--no-renames", "--raw", base, now).split("\0")
@@ -83,7 +83,7 @@ def _changed(repo: Repo, base: str, now: str) -> set[str] | None:
 
 
 def _to_commit(repo: Repo, changed: set[str]) -> list[str]:
-    """Return those of the paths that differ from HEAD, as git's status lists them; nothing of rooda's own folder."""
+    """Return those of the paths that differ from HEAD, as `git status` lists them, without rooda's own files."""
     rows = repo.text("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames").split("\0")
     found = {row[3:].rstrip("/") for row in rows if row}
     own = repo.inside(".rooda/")

@@ -38,7 +38,7 @@ class Installed:
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         """Refuse to import a module of another version; called by Python before each import."""
         if name.startswith("rooda.") and (version := self.other_version()):
-            raise RoodaError(f"{in_words(version)}; it stops here.", HINT, UNFINISHED)
+            raise RoodaError(f"{in_words(version)}; the loop stops here.", HINT, UNFINISHED)
 
 
 _guards: list[Installed] = []  # one per process

@@ -89,7 +89,7 @@ class Turn(NamedTuple):
 
 
 def begun(procedure: Procedure, state: OodaState, world: World, earlier: Progress) -> Progress:
-    """Return what the first iteration remembers; measures the baseline before the first iteration of a run."""
+    """Return what the first iteration remembers; in a new run, after measuring the baseline."""
     past = progress.forgiven(procedure, earlier)
     gates = procedure.gates or ()
     if procedure.on_red == "undo" and all(past.undoing):
