@@ -190,7 +190,7 @@ class Watch:
     def __init__(self, settings: Settings, config: str | None) -> None:
         self._settings, self._config = settings, config
         self.facts: list[Any] | None = None  # those of the last start, if nothing has changed since
-        # Changes from now on count as made during the run: processes of an earlier, killed run may live until it starts.
+        # Changes from now on count as made during the run: a killed run's processes may live until then.
         self._began, self._uptime = clock.now() - COARSE, clock.uptime()
         self._top = ""  # the folder of the record that the run began with
         self._place: dict[str, Any] = {}

@@ -54,7 +54,7 @@ def stopped(ws: Workspace, *words: str) -> None:
 
 
 def test_a_resume_needs_no_other_argument(claude: Workspace) -> None:
-    """Agent, model, task, time and gates are those of the start, without a settings file; nothing is noted on a pipe."""
+    """Agent, model, task, time and gates are those of the start, without a settings file; a pipe shows no note."""
     claude.write("AGENTS.md", "## Quality Gates\n\n- strict: `false`\n")
     words = ("--context", "TASK-OF-TODAY", "--model", "opus", "--iteration-timeout", "77", "--no-gates")
     stopped(claude, "build", "--agent", "claude", "-n", "3", *words)
