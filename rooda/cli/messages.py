@@ -178,7 +178,10 @@ set_ = click.Command(
     params=[
         click.Argument(["name"], required=False, shell_complete=tab_running),
         click.Option(
-            ["-n", "--iterations", "--max-iterations"], type=_Count(), metavar="N|+N", help="Maximum of iterations; +5: five more."
+            ["-n", "--iterations", "--max-iterations"],
+            type=_Count(),
+            metavar="N|+N",
+            help="Maximum of iterations; +5: five more.",
         ),
         *map(_option, _BUDGET),
     ],

@@ -203,7 +203,13 @@ def _held(workspace: str, tip: Snapshot) -> Lock:
 
 @click.command(short_help="Remove old runs and snapshots, and merged worktrees.")
 @click.argument("name", required=False, shell_complete=tab_loops)
-@click.option("--keep", type=click.IntRange(min=0), default=world.KEEP, metavar="K", help="Runs whose snapshots stay (default: 20).")
+@click.option(
+    "--keep",
+    type=click.IntRange(min=0),
+    default=world.KEEP,
+    metavar="K",
+    help="Runs whose snapshots stay (default: 20).",
+)
 @click.option("--dry-run", is_flag=True, help="Print what would be removed, and remove nothing.")
 @click.pass_context
 def prune(ctx: click.Context, name: str | None, keep: int, dry_run: bool) -> int:
