@@ -131,7 +131,7 @@ class RunEnded(Event, name="run.ended", durable=True):
     timing: Timing  # the agent's run times: `count`, `min`, `max`, `mean`, `stddev` if two or more; empty if none
     cause: EndCause = ABSENT
     # only if the run ended at its limit with exit code 1: the last iteration, with fields of `iteration.ended`; empty
-    # if it is not on record
+    # if it is not on record; then `gates_failed` has the gates that were red before the first iteration
     last: LastIteration = ABSENT
     blocked: int = ABSENT  # only if the reason is `blocked`: how often in a row
     stuck: int = ABSENT  # only if the reason is `stuck`: the iterations in a row without progress
