@@ -48,7 +48,7 @@ def describe(agent: Agent) -> str:
 
 
 def _drop_option(words: list[str], word: str) -> None:
-    """Remove the option before a word whose value is unknown."""
+    """Remove the option at the end of `words` if its value is `word`, whose placeholder has no value."""
     if not word.startswith("-") and len(words) > 1 and words[-1].startswith("-") and words[-1].strip("-"):
         words.pop()
 

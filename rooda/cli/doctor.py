@@ -86,7 +86,7 @@ def quality_gates(subject: Subject) -> Iterator[Finding]:
 
 
 def undone_iterations(subject: Subject) -> Iterator[Finding]:
-    """Check `on_red = "undo"`, which needs snapshots and restores files alone, of `build` and the user's procedures."""
+    """Check each procedure with `on_red = "undo"`, which needs snapshots and does not undo commits."""
     found = subject.settings
     for name in sorted({"build", *_written(found)}) if found else ():
         look = lookup(found, name, {}) if found else None

@@ -41,7 +41,7 @@ def _plan(prompt: str) -> str:
 
 
 def _produce(prompt: str) -> str:
-    """Return the previous artifact; at first, an outline of the planned rules of phase A except the first rule."""
+    """Return the previous artifact; if there is none, an outline of phase A's planned rules without the first one."""
     if "\n## Previous artifact\n" in prompt:
         return rest(prompt, "Previous artifact")
     wanted = [name for name in _ids(part(prompt, "Plan")) if name.startswith("a.")]

@@ -58,7 +58,7 @@ class Turn(NamedTuple):
 
 
 def folder(run: str) -> str:
-    """Return the run's ID as part of a ref, where two dots are invalid."""
+    """Return the run's ID in a form valid in a ref: git forbids `..` there."""
     return run.replace("..", "._")
 
 
@@ -111,7 +111,7 @@ def belongs_to_another_loop(path: str, snapshot: Snapshot, own: Sequence[str] = 
 
 
 def turns(run: Iterable[Snapshot]) -> list[Turn]:
-    """Return the iterations of a run with their snapshots, oldest first; of several ends, the last counts."""
+    """Return a run's iterations with their snapshots, oldest first; repeating a finished iteration replaces it."""
     found: dict[int, Turn] = {}
     for each in sorted(run, key=lambda snapshot: snapshot.number):
         if each.moment == BEFORE:

@@ -25,9 +25,9 @@ def check(wanted: NewWorktree, workspace: str) -> None:
                 raise UsageProblem(what, "Only your own settings (rooda config path) can name it.")
     for name in wanted.link:
         if _has_editable(os.path.join(workspace, os.path.expanduser(name)), workspace):
-            what = f"[worktree] link: {name} has an editable install of this project: the worktree would test the wrong"
+            what = f"[worktree] link: {name} has an editable install of this project; tests in the worktree would run"
             hint = 'Remove it from link, and create an environment in the worktree: [worktree] setup = "…"'
-            raise UsageProblem(f"{what} code, that of {workspace}; nothing was started.", hint)
+            raise UsageProblem(f"{what} the code in {workspace}; nothing was started.", hint)
 
 
 def _is_inside(workspace: str, name: str) -> bool:

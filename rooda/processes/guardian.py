@@ -123,7 +123,10 @@ def _relay_messages(listening: int) -> None:
 
 
 def _exit_status(loop: int) -> int | None:
-    """Return the loop's wait status, None while it runs. Reaps orphans; continues the loop if it alone is stopped."""
+    """Return the loop's wait status; None while it runs.
+
+    Also reap orphans, and continue a stopped loop unless this process is about to stop too.
+    """
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)

@@ -65,7 +65,7 @@ class Lock:
         return True
 
     def release(self) -> None:
-        """Empty the ledger after a clean end, and unlock."""
+        """Clear the ledger of the run's processes after a clean end, and unlock."""
         self._facts = {**self._facts, "run": None, "calls": []}
         try:
             self._write()

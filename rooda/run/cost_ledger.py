@@ -188,7 +188,7 @@ class CostLedger(Purse):
         return found
 
     def _settle(self, path: str, record: Json) -> None:
-        """Add a dead session's calls that the ledger lacks, as its events describe them, and forget the session."""
+        """Add the calls that a dead session logged but the ledger lacks, then delete the session's record."""
         workspace, run = str(record.get("workspace", "")), str(record.get("run", ""))
         known = {
             str(each.get("transcript", ""))

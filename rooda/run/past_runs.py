@@ -31,7 +31,7 @@ class PastRun(NamedTuple):
 
     @property
     def summary(self) -> Json:
-        """The facts of its last end; {} if it has none."""
+        """Return the summary that the last session logged at its end; {} if it logged none."""
         found = (self.last.ended or {}).get("summary")
         return found if isinstance(found, dict) else {}
 

@@ -49,7 +49,7 @@ def _cached(data: bytes, key: str, encoding: str) -> tuple[int, bool]:
 
 
 def _zeroed(data: bytes) -> bytes:
-    """Replace digits with 0, so that prompts with another number, such as the iteration's, share a count.
+    """Replace digits with 0: prompts that differ only in digits, as in the iteration number, share a cached count.
 
     The count stays exact: each number of up to three digits is one token. Next to digits of other scripts this is not
     certain, so such a text stays as it is.

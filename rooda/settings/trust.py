@@ -111,7 +111,7 @@ def _changed(seen: Seen, record: Record) -> tuple[Fact, ...]:
 
 
 def _changed_in(seen: Seen, fact: Fact, ran: Sequence[tuple[float, float]]) -> bool:
-    """True if the fact's file last changed while a loop ran, also one that did not look at this file."""
+    """True if the fact's file last changed while any loop ran, even one that did not read this file."""
     source = seen.sources.get(fact.file)
     changed = files.fingerprint(source.path)[-1:] if source else ()
     return any(began <= changed[0] / 1e9 <= ended for began, ended in ran) if changed else False

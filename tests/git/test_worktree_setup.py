@@ -62,7 +62,7 @@ def test_E_28_what_is_refused(repo: Workspace) -> None:
     repo.write(".venv/lib/python3.12/site-packages/_mine.pth", f"{repo.path}/src\n")
     wanted(repo, 'link = [".venv"]')
     ran = repo.rooda("build", "-n", "1", "--worktree")
-    assert ran.code == 2 and "the worktree would test the wrong code" in ran.err
+    assert ran.code == 2 and "tests in the worktree would run the code in" in ran.err
     assert not repo.exists(".rooda/worktrees/build-2")
 
 

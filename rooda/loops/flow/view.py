@@ -30,7 +30,7 @@ def _entered(record: Json, past: Past) -> Iterator[Reason]:
 
 
 def _continued(record: Json, past: Past) -> Iterator[Reason]:
-    """Explain why a node continued after a commit; the end of a node has its own event."""
+    """Explain why a node continued after a commit; `_node_ended` explains why it ended."""
     if record["status"] != "running":
         return
     if record["number"]:

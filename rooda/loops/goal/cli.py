@@ -112,7 +112,7 @@ def _verify() -> list[click.Parameter]:
     return [
         click.Argument(["name"], required=False),
         click.Option(["--command"], metavar="COMMAND", help="Verify the criterion with this command from now on."),
-        click.Option(["--expect"], metavar="PATTERN", help="Pattern or bound for the output."),
+        click.Option(["--expect"], metavar="PATTERN", help="Regex that the output must match, or a bound: '< 200'."),
         click.Option(["--observed"], metavar="NOTE", help="Confirm that you saw the criterion hold."),
         _flag("--judge", help="Let an agent judge it by the diff."),
         *_plain(),

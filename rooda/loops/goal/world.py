@@ -119,7 +119,7 @@ class World(Protocol):
         """Return the diff from the tree `base` to the work tree."""
 
     def fingerprints(self, commands: Sequence[str]) -> tuple[Fingerprint, ...]:
-        """Hash the files that verify the work, including those that define these commands."""
+        """Hash the test files and the files that define these commands."""
 
     def changed_files(self, before: Sequence[Fingerprint]) -> tuple[str, ...]:
         """Return the paths of the files that differ from their fingerprints."""
