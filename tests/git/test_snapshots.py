@@ -20,7 +20,7 @@ def test_before_and_after_each_iteration(ws: Workspace) -> None:
     ws.side(1, "echo 2 >kept.txt; echo new >new.txt")
     ws.side(2, "rm new.txt loose.txt")
     run = ws.rooda("build", "-n", "2")
-    assert (run.code, run.err) == (0, "")
+    assert (run.code, run.notes) == (0, "")
     assert moments(ws) == ["1-after", "1-before", "2-after", "2-before"]
     one, two = tree_of(ws, "1-before"), tree_of(ws, "1-after")
     assert (one["kept.txt"], one["loose.txt"]) == ("1\n", "never added\n")
@@ -65,7 +65,7 @@ def test_without_a_repository_there_is_one_warning(ws: Workspace) -> None:
     ws.procedure("build", loop=SAFE)
     run = ws.rooda("build", "-n", "3")
     assert run.code == 0 and len(ws.calls) == 3
-    (line,) = run.err.splitlines()
+    (line,) = run.notes.splitlines()
     assert "is not in a git work tree; the loop continues without snapshots" in line
 
 
@@ -132,7 +132,7 @@ def test_a_lock_of_a_killed_git_is_removed(ws: Workspace) -> None:
     repository(ws, {"a": "1\n"})
     ws.write(".rooda/snapshots/build.index.lock", "")
     run = ws.rooda("build", "-n", "1")
-    assert (run.code, run.err) == (0, "") and len(moments(ws)) == 2
+    assert (run.code, run.notes) == (0, "") and len(moments(ws)) == 2
 
 
 def test_a_damaged_private_index_is_made_again(ws: Workspace) -> None:
@@ -140,7 +140,7 @@ def test_a_damaged_private_index_is_made_again(ws: Workspace) -> None:
     repository(ws, {"a": "1\n"})
     ws.write(".rooda/snapshots/build.index", "rubbish")
     run = ws.rooda("build", "-n", "1")
-    assert (run.code, run.err) == (0, "") and tree_of(ws, "1-before")["a"] == "1\n"
+    assert (run.code, run.notes) == (0, "") and tree_of(ws, "1-before")["a"] == "1\n"
 
 
 def test_a_change_of_the_same_size_within_the_same_second_is_seen(ws: Workspace) -> None:
@@ -205,7 +205,7 @@ def test_old_refs_are_removed_and_old_iterations_can_be_undone(ws: Workspace) ->
     """Only the newest snapshots of a long run have refs; older ones can be undone as well."""
     repository(ws, {"a": "1\n"})
     run = ws.rooda("build", "-n", "130", "--ai-cmd", "sh -c 'echo $ROODA_ITERATION >n'", timeout=120)
-    assert (run.code, run.err) == (0, "")
+    assert (run.code, run.notes) == (0, "")
     assert 200 <= len(moments(ws)) <= 250
     assert "1-before" not in moments(ws)
     assert ws.rooda("undo", "7", "--yes").code == 0

@@ -358,7 +358,7 @@ def test_an_agents_words_have_no_power_over_the_terminal(ws: Workspace) -> None:
     ws.sections["agent"] = '\n[agents.mine]\ncommand = "sh agent.sh"\noutput = "claude"\n'
     ws.procedure(loop={"ai_cmd": None, "agent": "mine"})
     told = [ws.rooda("build", "-n", "1", "-v"), ws.rooda("logs"), ws.rooda("why")]
-    assert all(r"no \x1b]0;pwn\x07 luck" in ran.both for ran in told[:2])
+    assert all("no luck" in " ".join(ran.both.split()) for ran in told[:2])
     assert not any(sign in ran.both for ran in told[1:] for sign in "\033\007")
 
 
