@@ -8,7 +8,7 @@ from rooda.loops.goal import answers, events, prompts, scoring
 from rooda.loops.goal import plan as goal_plan
 from rooda.loops.goal.criteria import ASSUMPTION, REVIEW, Mark
 from rooda.loops.goal.planning import Draft, NotReady, Request, call_agent, draft_plan
-from rooda.loops.goal.rules import add_cost, runnable
+from rooda.loops.goal.rules import add_cost, mark_verified, runnable
 from rooda.loops.goal.scoring import COLLEAGUE, INTENT, TOOL
 from rooda.loops.goal.state import Brief, GoalState, money
 from rooda.loops.goal.world import Question, World
@@ -116,7 +116,7 @@ def assemble(world: World, request: Request, draft: Draft, run_id: str, shape: s
 
 
 def opening_state(world: World, request: Request, brief: Brief) -> GoalState:
-    """Return a state with no step done and no criterion met."""
+    """Return a state with no step done and no criterion checked."""
     return GoalState(
         brief=brief,
         marks=tuple(Mark(False, each.verification) for each in brief.criteria),
@@ -184,7 +184,7 @@ def precheck(world: World, request: Request, state: GoalState) -> GoalState:
 
 
 def take_baseline(world: World, state: GoalState) -> GoalState:
-    """Record which criteria already hold and the hashes of test files; raise NotReady if a mustNot is violated."""
+    """Mark the criteria that already hold, and hash the test files; raise NotReady if a mustNot is violated."""
     brief = state.brief
     violations = world.violations([each for each in brief.mustNot if each.violated_if], 0).true
     if violations and not world.signalled():
@@ -196,8 +196,10 @@ def take_baseline(world: World, state: GoalState) -> GoalState:
     if number := world.signalled():  # the baseline is incomplete
         raise Interrupted(number)
     judged = brief.must_not_judge or any(each.kind == REVIEW for each in brief.criteria)
-    brief = brief._replace(base=world.tree(judged), already=tuple(each.name for each in found if each.met))
+    met = [each for each in found if each.met]
+    brief = brief._replace(base=world.tree(judged), already=tuple(each.name for each in met))
     commands = [*(each.command for each in brief.criteria), *(each.violated_if for each in brief.mustNot)]
+    state = mark_verified(state, met, 0)
     return state._replace(brief=brief, tests=world.fingerprints(commands), gate="G1" if state.has_gates else "")
 
 

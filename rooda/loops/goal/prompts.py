@@ -109,6 +109,9 @@ def feedback(before: GoalState, after: GoalState, result: CallResult, violations
         found.append(f"The last call ended badly ({result.how}){f': {result.error}' if result.error else ''}.")
     if after.claim.fault:
         found.append(f"About the last call: {after.claim.fault}. Without a whole status block nothing is claimed.")
+    held = [name for name in open_ if name not in before.unmet]
+    if held:
+        found.append(f"These criteria held before the last call and do not hold now: {', '.join(held)}.")
     if after.claim.exit and not after.exit_signal:
         why = f": these criteria do not hold: {', '.join(open_)}" if open_ else ", since not all of it holds"
         found.append(f"The last call claimed completion. That was not accepted{why if after.unmet else ''}.")

@@ -52,11 +52,14 @@ def with_step(state: GoalState) -> GoalState:
 
 
 def affected(state: GoalState) -> list[Criterion]:
-    """Return the criteria to verify after this step: its own, those already met, and those not tied to any step."""
-    of_step = set(criteria_of_step(state, state.step))
+    """Return the criteria to verify after this step: its own, those that held, and those not tied to any step.
+
+    Those that held before any work are always included, so that they are open only as long as they fail.
+    """
+    due = {*criteria_of_step(state, state.step), *state.brief.already}
     of_some = {name for step in state.brief.steps for name in step.criteria}
     pairs = zip(state.brief.criteria, state.marks, strict=True)
-    return [each for each, mark in pairs if mark.met or each.name in of_step or each.name not in of_some]
+    return [each for each, mark in pairs if mark.met or each.name in due or each.name not in of_some]
 
 
 def runnable(criteria: Sequence[Criterion]) -> list[Criterion]:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rooda.base.text import width
-from tests.kit.goal import A, B, Goals, plan
+from tests.kit.goal import A, B, Goals, blocks, plan
 from tests.kit.workspace import FAKE_AI
 
 COMPLETE = ["<loop-complete>", "All success criteria satisfied:", f"- {A}: ✓", f"- {B}: ✓", "</loop-complete>"]
@@ -181,14 +181,27 @@ def test_a_holdout_is_verified_and_never_shown(g: Goals) -> None:
 
 
 def test_criteria_met_before_any_work_are_reported(g: Goals) -> None:
-    """And the file still begins with false; a mustNot that holds already prevents the start."""
+    """And the file begins with true for them; a mustNot that holds already prevents the start."""
     g.write("b.ok", "")
     g.keeps_copies()
     ran = g.run("-n", "1")
-    assert f"already true before any work: {B}" in ran.lines and g.copies[1]["criteriaStatus"] == {A: False, B: False}
+    assert f"already true before any work: {B}" in ran.lines and g.copies[1]["criteriaStatus"] == {A: False, B: True}
     g.planned(mustNot=[{"text": "no b", "violated_if": "test -f b.ok"}])
     refused = g.run("--fresh")
     assert refused.code == 3 and "no b" in refused.err
+
+
+def test_L_30_what_held_at_the_start_is_verified_in_every_sweep(g: Goals) -> None:
+    """It is unmet only in the iterations in which it fails, and the next prompt names the regression."""
+    g.write("b.ok", "")
+    g.side("step-1", "touch a.ok")
+    g.side("step-2", "rm b.ok")
+    g.side("step-3", "touch b.ok")
+    ran = g.run("-n", "3")
+    assert [met for _, met, _, _ in blocks(ran.out)] == [{A: True, B: held} for held in (True, False, True)], ran.both
+    prompts = [call.prompt.decode() for call in g.calls]
+    assert [f"do not hold now: {B}" in prompt for prompt in prompts] == [False, False, False, True]
+    assert f"[x] {B}" in prompts[1] and f"[ ] {B}" in prompts[3]
 
 
 def test_an_observation_needs_the_user(g: Goals) -> None:

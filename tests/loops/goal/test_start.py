@@ -216,7 +216,7 @@ mustNot:
 | Criterion | Verification Type | Command/Method |
 |-----------|-------------------|----------------|
 | tests pass | execution output | `test -f a.ok` |
-| API returns 200 | execution output | `echo 200` |
+| API returns 200 | execution output | `test -f api.ok` |
 | UI renders | observation | look at it |
 """
 
