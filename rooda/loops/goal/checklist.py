@@ -8,7 +8,7 @@ from rooda.loops.goal import answers, events, prompts, scoring
 from rooda.loops.goal import plan as goal_plan
 from rooda.loops.goal.criteria import ASSUMPTION, REVIEW, Mark
 from rooda.loops.goal.planning import Draft, NotReady, Request, call_agent, draft_plan
-from rooda.loops.goal.rules import add_cost, mark_verified, runnable
+from rooda.loops.goal.rules import add_cost, mark_verified, needs_cause, runnable
 from rooda.loops.goal.scoring import COLLEAGUE, INTENT, TOOL
 from rooda.loops.goal.state import Brief, GoalState, money
 from rooda.loops.goal.world import Question, World
@@ -225,6 +225,7 @@ def announce(turns: Turns, state: GoalState, world: World) -> GoalState:
             blind=state.blind and state.spent.unknown == state.spent.calls,
             type=brief.reversibility,
             git=world.has_repository(),
+            no_cause=needs_cause(state),
         )
     )
     return state

@@ -56,7 +56,8 @@ def confirm(state: GoalState, world: World) -> GoalState:
     if answer.strip().lower() in YES:
         return completed(state)
     missing = world.ask_user(Question("missing", "What is missing?", hint=""))
-    return state._replace(denied=True, feedback=(missing or "The user says that it is not done yet.",))
+    asked = (*state.instructions, missing) if missing else state.instructions
+    return state._replace(denied=True, instructions=asked, feedback=("The user says that it is not done yet.",))
 
 
 def pause_for_doubt(state: GoalState) -> str:

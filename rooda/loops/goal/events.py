@@ -74,6 +74,7 @@ class RunStarted(Event, name="run.started", durable=True):
     blind: bool  # true if the cost of calls is unknown
     type: Reversibility  # as `reversibility` in `goal.planned`
     git: bool  # true if there is a repository for checkpoints
+    no_cause: bool = ABSENT  # true if the goal debugs and the root cause is not known yet
 
 
 class RunResumed(Event, name="run.resumed", durable=True):
@@ -119,6 +120,7 @@ class IterationEnded(Event, name="iteration.ended", durable=True):
     cost: str  # cost so far as displayed: `$1.20`, `~$1.20` or `$?`
     claimed: bool  # true if the agent claims that the goal is complete
     edits: Mapping[str, int]  # number of writes per file; a lower bound if the agent doesn't report them
+    no_cause: bool = ABSENT  # as in `run.started`
 
 
 class RunEnded(Event, name="run.ended", durable=True):

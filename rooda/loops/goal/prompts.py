@@ -6,13 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from rooda.loops.goal import criteria
 from rooda.loops.goal.criteria import Criterion
 from rooda.loops.goal.events import IterationEnded, IterationStarted, RunEnded
-from rooda.loops.goal.rules import needs_cause
+from rooda.loops.goal.rules import needs_cause, waits_for_cause
 from rooda.loops.goal.scoring import WORKFLOW_NAMES
 from rooda.loops.goal.state import CONFIRM, SATISFY, GoalState, cost_text, criteria_of_step, money
 from rooda.loops.goal.world import CallResult, World
 from rooda.run.placeholders import substitute
 from rooda.run.records import Ending
 from rooda.run.spending import cause_facts
+
+FIND_CAUSE = "Find the root cause"
 
 
 def with_notes(prompt: str, notes: Sequence[str]) -> str:
@@ -49,6 +51,7 @@ def iteration_ended(before: GoalState, after: GoalState, accepted: bool, result:
         cost=cost_text(after.spent, after.blind),
         claimed=after.claim.exit,
         edits=dict(result.edits),
+        no_cause=needs_cause(after),
     )
 
 
@@ -58,6 +61,8 @@ def next_action(state: GoalState) -> str:
         return "none"
     if state.claim.next and state.claim.next.lower() != "none":
         return state.claim.next
+    if waits_for_cause(state):
+        return FIND_CAUSE
     if state.done < len(state.steps):
         return state.steps[state.done]
     return f"{SATISFY}{state.unmet[0]}" if state.unmet else CONFIRM
@@ -66,6 +71,8 @@ def next_action(state: GoalState) -> str:
 def g2_question(before: GoalState, after: GoalState, accepted: bool) -> str:
     if accepted:
         return f"Step {before.step} complete. Continue?"
+    if waits_for_cause(after):
+        return f"Step {before.step} not complete (no root cause yet). Continue?"
     open_ = [name for name in criteria_of_step(before, before.step) if name in after.unmet] or list(after.unmet)
     why = f" (unmet: {', '.join(open_)})" if open_ else ""
     return f"Step {before.step} not complete{why}. Continue?"
@@ -113,13 +120,20 @@ def feedback(before: GoalState, after: GoalState, result: CallResult, violations
     if held:
         found.append(f"These criteria held before the last call and do not hold now: {', '.join(held)}.")
     if after.claim.exit and not after.exit_signal:
-        why = f": these criteria do not hold: {', '.join(open_)}" if open_ else ", since not all of it holds"
-        found.append(f"The last call claimed completion. That was not accepted{why if after.unmet else ''}.")
+        found.append(f"The last call claimed completion. That was not accepted{_why_not(after, open_)}.")
     if needs_cause(after) and before.done == after.done:
+        found.append("No root cause is known yet, so no step is accepted and the goal can't be complete.")
         found.append("Say the root cause that you found on a line of its own: `ROOT_CAUSE: cause, and the evidence`.")
-    if not after.unmet and not after.exit_signal:
+    if not after.unmet and not after.exit_signal and not needs_cause(after):
         found.append("All criteria are verified. If nothing is missing, print EXIT_SIGNAL: true; if not, do what is.")
     return tuple(found)
+
+
+def _why_not(state: GoalState, open_: Sequence[str]) -> str:
+    """Return why a claim of completion was not accepted; `open_`: the unmet criteria that the agent may see."""
+    if not state.unmet:
+        return ": no root cause is known yet" if needs_cause(state) else ""
+    return f": these criteria do not hold: {', '.join(open_)}" if open_ else ", since not all of it holds"
 
 
 def step_prompt(state: GoalState, world: World) -> str:
@@ -135,7 +149,9 @@ def step_prompt(state: GoalState, world: World) -> str:
         "spec": quoted(brief.spec),
         "clarified": section("What the user added", quoted(brief.clarified) if brief.clarified else ""),
         "amendments": section("So that it is not misread", bullets(brief.amendments)),
-        "step": step_words(state, {each.name for each in seen}),
+        "steps": step_list(state),
+        "step": step_words(state),
+        "asked": section("What the user asks for", asked(state)),
         "tied": section("It is done when", bullets([f"{c.name}: {method(c)}" for c in own])),
         "failing": section("What failed the last time", evidence(state, world, [c.name for c in own])),
         "notes": section("To know", bullets(notes)),
@@ -150,14 +166,34 @@ def step_prompt(state: GoalState, world: World) -> str:
     return filled(world.template, "step", values)
 
 
-def step_words(state: GoalState, seen: set[str]) -> str:
-    """Return the step's name, or a substitute if it contains the name of a holdout criterion."""
+def step_words(state: GoalState) -> str:
+    """Return the step to do now."""
     if state.done >= len(state.steps):
         return "All steps are done. Check the whole work against the specification; do what is missing, if anything is."
-    hidden = [each.name for each in state.brief.criteria if each.name not in seen]
-    if state.step.startswith(SATISFY) and any(name in state.step for name in hidden):
+    return step_name(state, state.step)
+
+
+def step_name(state: GoalState, step: str) -> str:
+    """Return the step's name, or a substitute if it contains the name of a holdout criterion."""
+    hidden = [each.name for each in state.brief.criteria if each.holdout]
+    if step.startswith(SATISFY) and any(name in step for name in hidden):
         return "Something that the specification asks for does not hold yet. Find it and fix it."
-    return state.step
+    return step
+
+
+def step_list(state: GoalState) -> str:
+    """Return all steps as a numbered list: which are done, which one is this call's, which come later."""
+    words = ["done"] * state.done + ["this step"] + ["later"] * len(state.steps)
+    return "\n".join(
+        f"{place}. ({word}) {step_name(state, step)}"
+        for place, (step, word) in enumerate(zip(state.steps, words, strict=False), 1)
+    )
+
+
+def asked(state: GoalState) -> str:
+    """Return what the user answered when asked what is missing, as an instruction."""
+    head = "The user has looked at the work and asks for this. Do it, as a part of the specification:\n\n"
+    return head + bullets(state.instructions) if state.instructions else ""
 
 
 def workflow(state: GoalState, world: World, last: bool) -> str:
@@ -245,8 +281,8 @@ def method(criterion: Criterion) -> str:
 
 
 def criteria_list(criteria: Sequence[Criterion], met: Mapping[str, bool]) -> str:
-    """Return the criteria as a Markdown checklist."""
-    return bullets([f"[{'x' if met[each.name] else ' '}] {each.name}" for each in criteria])
+    """Return the criteria as a Markdown checklist; open ones with their commands."""
+    return bullets([f"[x] {each.name}" if met[each.name] else f"[ ] {each.name}: {method(each)}" for each in criteria])
 
 
 def claim_form(criteria: Sequence[Criterion]) -> str:

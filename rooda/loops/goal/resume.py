@@ -15,10 +15,11 @@ from rooda.loops.goal.criteria import Mark
 from rooda.loops.goal.events import RunResumed
 from rooda.loops.goal.files import NAME, Place
 from rooda.loops.goal.loop import reopened
-from rooda.loops.goal.rules import MOST_DOLLARS, MOST_ITERATIONS, Pause, add_cost, with_step
+from rooda.loops.goal.rules import MOST_DOLLARS, MOST_ITERATIONS, Pause, add_cost, needs_cause, with_step
 from rooda.loops.goal.start import OpenSession, finish, run_session
 from rooda.loops.goal.state import COMPLETED, IN_PROGRESS, GoalState, money
 from rooda.loops.goal.store import unfinished
+from rooda.loops.goal.view import NO_CAUSE
 from rooda.loops.goal.watched_files import written_after
 from rooda.loops.goal.world import CallResult, Question, World
 from rooda.loops.kernel import Turns
@@ -145,7 +146,7 @@ def _report(world: World, state: GoalState, notes: list[str]) -> None:
             iterations=state.iteration,
             unmet=list(state.unmet),
             next=with_step(state).step,
-            notes=notes,
+            notes=[*notes, *([NO_CAUSE] if needs_cause(state) else [])],
         )
     )
 

@@ -113,6 +113,11 @@ def needs_cause(state: GoalState) -> bool:
     return state.brief.workflow == "B" and not state.brief.evidence and not state.root_cause
 
 
+def waits_for_cause(state: GoalState) -> bool:
+    """True if the step is open only because the root cause is unknown: its criteria hold, or it has none."""
+    return needs_cause(state) and not any(name in state.unmet for name in criteria_of_step(state, state.step))
+
+
 def add_cost(state: GoalState, result: CallResult) -> GoalState:
     """Add the cost of a call to the state, unless the call never started."""
     if result.ended == "not-started":
@@ -180,6 +185,8 @@ def over_budget(state: GoalState) -> bool:
 
 def open_breaker(state: GoalState, result: CallResult) -> tuple[str, str] | None:
     """Return the circuit breaker that the last iteration tripped, and why; None if none did."""
+    if state.stuck >= STUCK and waits_for_cause(state):
+        return Pause.STUCK, f"no root cause {STUCK}x: {state.step}"
     if state.stuck >= STUCK:
         return Pause.STUCK, f"same criteria unmet {STUCK}x: {', '.join(state.unmet)}"
     if state.repeats >= ERRORS:

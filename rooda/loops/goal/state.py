@@ -79,6 +79,7 @@ class GoalState(NamedTuple):
     keep: str = ""  # keep | delete | ""
     claim: Claim = Claim()
     feedback: tuple[str, ...] = ()
+    instructions: tuple[str, ...] = ()  # what the user answered when asked what is missing
     root_cause: str = ""
     alt: str = ""
     risk: str = ""

@@ -88,7 +88,8 @@ class GoalStore:
     def _shown(self, state: GoalState) -> GoalState:
         """Return the state with secrets redacted in the user's text; commands keep theirs, because they run again."""
         brief, clean = state.brief, self._clean
-        return state._replace(brief=brief._replace(spec=clean(brief.spec), clarified=clean(brief.clarified)))
+        brief = brief._replace(spec=clean(brief.spec), clarified=clean(brief.clarified))
+        return state._replace(brief=brief, instructions=tuple(map(clean, state.instructions)))
 
     def _save(self, state: GoalState) -> None:
         make_ready(self._place)

@@ -30,6 +30,7 @@ def facts(state: GoalState, running: bool, pid: object) -> Json:
         "scores": {name: score.score for name, score in brief.scores._asdict().items()},
         "total": brief.total,
         "workflow": brief.workflow,
+        "root_cause": (state.root_cause or brief.evidence) if brief.workflow == "B" else "",
         "reversibility": brief.reversibility,
         "iteration": state.iteration,
         "max_iterations": state.limit,
@@ -54,6 +55,7 @@ def lines(found: Json) -> list[str]:
         f"  Spec: {' '.join(found['spec'].split())[:100]}",
         f"  Shape: {found['shape']} ({found['total']}/10) | Workflow: {found['workflow']}"
         f" | Type: {found['reversibility']}",
+        *_root_cause(found),
         f"  Progress: {len(found['completedSteps'])}/{len(found['steps'])} steps | Step: {step}",
         f"  Iteration: {found['iteration']}/{found['max_iterations']}"
         f" | Cost: {found['cost']}/{found['budget']}{found['doubt']}",
@@ -65,6 +67,11 @@ def lines(found: Json) -> list[str]:
     if not found["running"] and found["status"] in ("paused", "in_progress"):
         rows.append("  resume with: rooda goal continue")
     return rows
+
+
+def _root_cause(found: Json) -> list[str]:
+    """Return the line with the root cause of a goal that debugs."""
+    return [f"  Root cause: {found['root_cause'] or 'not known yet'}"] if found["workflow"] == "B" else []
 
 
 def _word(found: Json) -> str:

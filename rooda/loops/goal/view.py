@@ -14,6 +14,7 @@ from rooda.views.screen import Screen, ScreenOptions
 from rooda.views.summary import Words, summary
 from rooda.views.why import Past, Reason, ReasonMakers, limits, stopped
 
+NO_CAUSE = "No root cause is known yet: the next step must name it, in a line ROOT_CAUSE: cause"
 _ASCII = str.maketrans(
     {"✓": "+", "✗": "x", "⏸": "||", "╭": "+", "╮": "+", "╰": "+", "╯": "+", "│": "|", "─": "-", "├": "+", "┤": "+"}
     | {"↳": ">", "·": "-", "→": "->", "…": "...", "🟢": "OK", "🟡": "??", "🔴": "!!"}
@@ -64,6 +65,7 @@ def _started(record: Json) -> list[Line]:
     )
     notes = [f"already true before any work: {', '.join(record['already'])}"] if record["already"] else []
     notes.append(f"File edits are counted by: {record['edits']}")
+    notes += [NO_CAUSE] if record.get("no_cause") else []
     if record["blind"]:
         why = "The cost of calls is not known, so the budget can't be enforced"
         notes.append(f"{why}: the iteration limit is the only bound.")
@@ -94,6 +96,7 @@ def _iteration_ended(record: Json) -> list[Line]:
     return [
         *_info(
             f"[LOOP] {word} | Progress: {record['done']}/{record['total']} | Next: {record['next_step']}",
+            *([NO_CAUSE] if record.get("no_cause") else []),
             "---LOOP_STATUS---",
             f"EXIT_SIGNAL: {str(record['exit_signal']).lower()}",
         ),
@@ -282,7 +285,8 @@ def _why_started(record: Json, past: Past) -> Iterator[Reason]:
         f"workflow {record['workflow']}; steps: {record['steps']}"
     )
     held = ", ".join(record["already"])
-    yield Reason(record["ts"], 0, "began", f"{rule}; true before any work: {held}" if held else rule)
+    rule += f"; true before any work: {held}" if held else ""
+    yield Reason(record["ts"], 0, "began", rule + ("; no root cause is known yet" if record.get("no_cause") else ""))
 
 
 def _why_resumed(record: Json, past: Past) -> Iterator[Reason]:
@@ -306,6 +310,7 @@ def _why_iteration(record: Json, past: Past) -> Iterator[Reason]:
     word = "accepted: the agent exited with 0, and the step's criteria hold"
     rule = f"step {record['step']} {word if record['accepted'] else 'not accepted'}"
     rule += f": {fault}" if fault and not record["accepted"] else ""
+    rule += "; no root cause is known yet" if record.get("no_cause") else ""
     if record["claimed"] and not record["exit_signal"]:
         rule += "; the agent claimed completion, which was not accepted"
     rule += f"; unmet: {', '.join(unmet)}" if unmet else "; all criteria hold"

@@ -131,12 +131,13 @@ def test_G1_without_a_terminal_pauses_and_yes_continues(g: Goals) -> None:
     assert len(g.journal) == 3
 
 
-def test_no_at_G3_continues_with_what_is_missing(g: Goals) -> None:
-    """The user's words reach the next call verbatim; nothing is claimed."""
+def test_L_32_no_at_G3_continues_with_what_is_missing(g: Goals) -> None:
+    """The user's words reach all later calls verbatim, as an instruction; nothing is claimed."""
     colleague(g)
-    ran = g.run(stdin=b"y\ny\nn\nthe   third file\ny\n", env={})
+    ran = g.run(stdin=b"y\ny\nn\nthe   third file\nn\nand a fourth\ny\n", env={})
     assert "<loop-complete>" not in ran.out or ran.code == 0
-    assert "the   third file" in g.calls[3].prompt.decode()
+    asked = "Do it, as a part of the specification:\n\n- the   third file\n"
+    assert asked in g.calls[3].prompt.decode() and f"{asked}- and a fourth\n" in g.calls[4].prompt.decode()
 
 
 def test_yes_takes_every_gate_and_headless_has_none(g: Goals) -> None:

@@ -51,11 +51,23 @@ def test_C_072_C_098_announced_before_the_call(g: Goals) -> None:
     assert "[LOOP] Iteration 2/2 | Cost: $1.00/$25 | Step: step1" in running.lines
 
 
+def test_L_32_L_37_the_prompt_shows_the_whole_work(g: Goals) -> None:
+    """All steps, the commands of the criteria that are open, never those of holdouts; and whose the state files are."""
+    hidden = {"name": "unseen", "command": "test -f c.ok", "holdout": True}
+    g.planned(criteria=[*plan()["criteria"], hidden])
+    g.side("step-1", "touch a.ok")
+    g.run("-n", "2")
+    prompt = g.calls[2].prompt.decode()
+    assert "1. (done) step1\n2. (this step) step2\n3. (later) step3\n" in prompt
+    assert f"- [x] {A}\n- [ ] {B}: verified by `test -f b.ok`\n" in prompt and "c.ok" not in prompt
+    assert "`.loop/state.json` and `.loop/run.json` are the loop's own files, read-only for you" in prompt
+
+
 def test_C_073_the_prompt_carries_one_step(g: Goals) -> None:
-    """The current step and not the later ones; the first line says which call it is."""
+    """One step is to be done, the later ones are only listed (L-32); the first line says which call it is."""
     g.run("-n", "1")
     prompt = g.calls[1].prompt.decode()
-    assert "step1" in prompt and "step2" not in prompt and "step3" not in prompt
+    assert "## Your step\n\nstep1\n" in prompt and "1. (this step) step1\n2. (later) step2\n3. (later) step3" in prompt
     assert [call.prompt.decode().splitlines()[0] for call in g.calls] == ["ROODA_CALL=plan", "ROODA_CALL=step"]
     env = g.calls[1].env
     assert (env["ROODA_ITERATION"], env["ROODA_LOOP"]) == ("1", "goal") and env["ROODA_RUN"]
@@ -200,7 +212,7 @@ def test_failing_evidence_reaches_the_next_prompt(g: Goals) -> None:
     g.planned(
         criteria=[
             {"name": A, "command": "echo E   assert alpha == beta; exit 1"},
-            {"name": B, "command": "echo other words; exit 1"},
+            {"name": B, "command": "printf 'other %s' words; exit 1"},
         ]
     )
     g.run("-n", "2")

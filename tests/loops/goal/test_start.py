@@ -511,6 +511,18 @@ def test_of_an_earlier_goal_s_reports_nothing_is_left(g: Goals) -> None:
     assert g.evidence() == ["0-other.txt", "1-other.txt"]
 
 
+def test_L_31_a_missing_root_cause_is_said(g: Goals) -> None:
+    """On the screen, in status, in why and in the next prompt, also when the goal gives up; no criterion is blamed."""
+    g.planned(workflow_gate=None, steps=[{"name": "find it"}, {"name": "fix it", "criteria": [A, B]}])
+    ran = g.run("-n", "8", "--workflow", "B")
+    said = "No root cause is known yet"
+    assert ran.lines.count(f"{said}: the next step must name it, in a line ROOT_CAUSE: cause") == 7, ran.both
+    assert "[LOOP] ⏸ Paused: no root cause 5x: find it" in ran.lines and "same criteria" not in ran.both
+    assert "NEXT: Find the root cause" in ran.lines and said in g.calls[-1].prompt.decode()
+    assert "  Root cause: not known yet" in g.rooda("goal", "status").lines
+    assert "no root cause is known yet" in g.rooda("why", "goal").out
+
+
 def test_C_037_CA_24_without_a_root_cause_nothing_is_complete(g: Goals) -> None:
     """All criteria hold and completion is claimed: not before the cause was said; the next prompt asks for it."""
     g.planned(workflow_gate=None)
