@@ -139,7 +139,7 @@ def specification(data: bytes) -> None:
     scores = scoring.score_words(said)
     assert all(score.quote in said and 0 <= score.score <= 2 for score in scores)
     assert scoring.workflow(said) in "ABC"
-    scoring.least_class(said), scoring.skips_gates(said), scoring.read_option(said), scoring.gate_weakness("A", said)
+    scoring.least_class(said), scoring.skips_gates(said), scoring.read_option(said), scoring.gate_fault("A", said, said)
 
 
 def precheck(data: bytes) -> None:

@@ -1,5 +1,9 @@
 """Decide whether a goal is complete: final check, judges, observations, unchanged tests, the user's confirmation."""
 
+from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias, TypeVar
+
 from rooda.loops.goal import answers, prompts, scoring
 from rooda.loops.goal.answers import Claim
 from rooda.loops.goal.criteria import ASSUMPTION, OBSERVATION, REVIEW, Criterion
@@ -9,6 +13,9 @@ from rooda.loops.goal.world import Question, Violations, World
 from rooda.run.event_records import Problem
 
 YES = ("", "y", "yes")
+LONGEST_QUOTE = 80  # characters
+T = TypeVar("T")
+Read: TypeAlias = Callable[[str], tuple[T, str]]  # the ruling in an answer, and why the answer can't be used
 
 
 def conclude(state: GoalState, world: World, claim: Claim, iteration: int) -> GoalState:
@@ -123,17 +130,48 @@ def judge(state: GoalState, world: World, criteria: list[Criterion], iteration: 
     for criterion in criteria:
         diff = diff_for_judge(state, world, criterion.name)
         values = {"criterion": criterion.name, "diff": prompts.diff_for_prompt(diff)}
-        prompt = prompts.filled(world.template, "judge", values)
+        read = partial(read_verdict, diff)
+        state, (met, _), said = ask_judge(state, world, iteration, "judge", values, criterion.name, read)
+        path = world.write_note(f"{iteration}-{criterion.name}", f"judge: {said.strip()}\n")
+        state = with_mark(state, criterion.name, bool(met), REVIEW, path, iteration)
+    return state
+
+
+def ask_judge(
+    state: GoalState, world: World, iteration: int, template: str, values: dict[str, str], of: str, read: "Read[T]"
+) -> "tuple[GoalState, tuple[T, str], str]":
+    """Ask a judge, twice if its answer can't be used; return the state, the ruling with its fault, and the answer."""
+    prompt = prompts.filled(world.template, template, values)
+    for again in (False, True):
         result = world.ask("judge", iteration, prompt)
         state = add_cost(state, result)
-        answer = answers.find_json(result.text) or {}
-        quote = answer.get("quote")
-        found = isinstance(quote, str) and bool(quote.strip()) and scoring.plain(quote) in scoring.plain(diff)
-        met = answer.get("met") is True and found
-        note = f"judge: {result.text.strip()}\n"
-        path = world.write_note(f"{iteration}-{criterion.name}", note)
-        state = with_mark(state, criterion.name, met, REVIEW, path, iteration)
-    return state
+        ruling, fault = read(result.text)
+        if not result.ok and not ruling:  # a failed call clears nothing
+            fault = fault or "its call failed"
+        if not fault or world.signalled():
+            break
+        fault = f"{fault} ({result.how})" if result.how else fault
+        more = "" if again else "; asking again"
+        world.emit(Problem(text=f"The judge of {of} gave no usable answer: {fault}{more}"))
+        prompt = f"{prompt}\n## Once more\n\nYour last answer could not be used: {fault}.\n"
+    return state, (ruling, fault), result.text
+
+
+def read_verdict(diff: str, text: str) -> tuple[bool, str]:
+    """Read a judge's ruling on one criterion; return whether it is met, and why the answer can't be used."""
+    answer = answers.find_json(text)
+    if answer is None:
+        return False, "it is not JSON"
+    if not isinstance(answer.get("met"), bool):
+        return False, "`met` is neither true nor false"
+    quote = answer.get("quote")
+    if not answer["met"]:
+        return False, ""
+    if not isinstance(quote, str) or not quote.strip():
+        return False, "its quote is missing"
+    if scoring.plain(quote) not in scoring.plain(diff):
+        return False, f"its quote is not in the change: {' '.join(quote.split())[:LONGEST_QUOTE]!r}"
+    return True, ""
 
 
 def diff_for_judge(state: GoalState, world: World, of: str) -> str:
@@ -154,11 +192,16 @@ def check_must_not(state: GoalState, world: World, iteration: int) -> tuple[Goal
         return state, violations.true
     diff = diff_for_judge(state, world, "mustNot")
     values = {"entries": prompts.bullets(plain), "diff": prompts.diff_for_prompt(diff)}
-    prompt = prompts.filled(world.template, "judge-mustnot", values)
-    result = world.ask("judge", iteration, prompt)
-    state, named = add_cost(state, result), answers.read_ruling(result.text, plain)
-    if named or (named is not None and result.ok):
+    read = partial(read_ruling, plain)
+    state, (named, fault), _ = ask_judge(state, world, iteration, "judge-mustnot", values, "the mustNot entries", read)
+    if not fault:
         return state, named
-    why = f": {result.how}" if result.how else ""
-    world.emit(Problem(text=f"The judge of the mustNot entries gave no usable answer{why}"))
     return state._replace(untold=(*state.untold, *plain)), ()
+
+
+def read_ruling(entries: list[str], text: str) -> tuple[tuple[str, ...], str]:
+    """Read a judge's ruling on the mustNot entries; return those violated, and why the answer can't be used."""
+    named = answers.read_ruling(text, entries)
+    if named is None:
+        return (), "it is not JSON" if answers.find_json(text) is None else "`violated` is not a list of the entries"
+    return named, ""

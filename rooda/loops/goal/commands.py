@@ -234,6 +234,8 @@ def shape(where: Where, typed: Json) -> int:
         plan = plan_option(where, typed["plan"]) or _plan_for_shape(where, typed, spec)
     except Interrupted as cut:
         return code_of_signal(cut.number)
+    if plan.no_json:
+        raise NotReady(f"Not written: {goal_plan.NOT_JSON}.", "See the answer: rooda logs goal")
     if not plan.criteria:
         raise NotReady(
             "Not written: no criteria were found.", "Add to the specification how the result can be checked."

@@ -9,6 +9,8 @@ from rooda.loops.goal import criteria, scoring
 from rooda.loops.goal.criteria import ASSUMPTION, EXECUTION, MEASUREMENT, Criterion
 from rooda.loops.goal.scoring import Scores
 
+NOT_JSON = "the answer is not JSON: it has no JSON object that can be read"
+
 
 class Step(NamedTuple):
     """One unit of work, with the criteria that show that it is done."""
@@ -40,10 +42,13 @@ class Plan(NamedTuple):
     alt: str = ""
     risk: str = ""
     unclear: tuple[str, ...] = ()
+    no_json: bool = False  # the answer has no JSON object, so nothing was read
 
 
 def read_plan(value: Any) -> Plan:
     """Read a plan from a JSON value; a value that isn't an object yields an empty plan with everything unclear."""
+    if value is None:
+        return Plan(no_json=True, unclear=(NOT_JSON,))
     given: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
     scores = given.get("scores")
     graded = scoring.read_scores(scores) if scores else None

@@ -9,7 +9,7 @@ from rooda.loops.goal import answers, prompts, scoring
 from rooda.loops.goal import plan as goal_plan
 from rooda.loops.goal import shape as goal_shape
 from rooda.loops.goal.criteria import Criterion
-from rooda.loops.goal.plan import Plan, Step
+from rooda.loops.goal.plan import NOT_JSON, Plan, Step
 from rooda.loops.goal.scoring import Scores
 from rooda.loops.goal.shape import Shape
 from rooda.loops.goal.world import CallResult, World
@@ -132,25 +132,39 @@ def _offline(request: Request, shape: Shape) -> Plan:
 
 def unclear(request: Request, plan: Plan, workflow: str, shape: Shape) -> list[str]:
     """Return the items of the start checklist that are missing or unusable."""
+    if plan.no_json:
+        return [*plan.unclear]
     found = [item for item in plan.unclear if not (item == "score" and (request.scores or request.offline))]
     if not plan.reversibility:
         found.append("reversibility")
     if not (plan.criteria or shape.criteria or request.criteria):
         found.append("criteria")
-    if _lacks_evidence(request, plan, workflow):
-        found.append(f"workflow gate ({scoring.GATE_ASKS[workflow]})")
+    if weak := weak_gate(request, plan, workflow):
+        found.append(f"workflow gate ({weak})")
     return list(dict.fromkeys(found))
 
 
-def _lacks_evidence(request: Request, plan: Plan, workflow: str) -> bool:
-    """True if the workflow's gate needs evidence and none was given."""
-    return workflow != "B" and not (plan.evidence or request.evidence)
+def weak_gate(request: Request, plan: Plan, workflow: str) -> str:
+    """Return why the evidence for the workflow's gate is missing or unusable, and what is asked; else "".
+
+    A user's own plan needs none, and debugging may start without a root cause.
+    """
+    if request.plan is not None or request.evidence:
+        return ""
+    if request.offline:
+        return "" if workflow == "B" else scoring.GATE_ASKS[workflow]
+    why = scoring.gate_fault(workflow, plan.gate, plan.evidence)
+    if workflow == "B" and not plan.evidence:
+        return ""
+    return f"{why}; needed: {scoring.GATE_ASKS[workflow]}" if why else ""
 
 
 def complete_draft(
     request: Request, workflow: str, shape: Shape, plan: Plan, by: str, calls: tuple[CallResult, ...], clarified: str
 ) -> Draft:
     """Choose the scores and merge the criteria of a draft; raise NotReady if anything is unclear."""
+    if workflow == "B" and weak_gate(request, plan, workflow):
+        plan = plan._replace(evidence="", gate="")  # the root cause is still to be found
     faults = unclear(request, plan, workflow, shape)
     notes: list[str] = []
     whole = f"{request.spec}\n{clarified}"
@@ -162,7 +176,9 @@ def complete_draft(
     else:
         scores = scoring.checked_quotes(plan.scores or Scores(), whole, trusted=by == "file")
     if faults:
-        options = f"give --plan FILE{' or --evidence TEXT' if _lacks_evidence(request, plan, workflow) else ''}"
+        options = f"give --plan FILE{' or --evidence TEXT' if weak_gate(request, plan, workflow) else ''}"
+        if plan.no_json:
+            raise NotReady(f"Not started: {NOT_JSON}.", "See the answer: rooda logs goal\nor give --plan FILE.")
         raise NotReady(
             f"Not started: unclear: {', '.join(faults)}.", f"Clarify this in the specification, or {options}."
         )
@@ -185,8 +201,8 @@ def remarks(plan: Plan, criteria: tuple[Criterion, ...], workflow: str, shape: S
     bare = [each.name for each in criteria if each.kind == "assumption"]
     if bare:
         found.append(f"Nothing verifies: {', '.join(bare)} (only the agent's word, which can't complete the goal)")
-    if weak := scoring.gate_weakness(workflow, plan.evidence) if plan.evidence else "":
-        found.append(weak)
+    if workflow == "B" and not plan.evidence:
+        found.append("The root cause is not known yet; the goal starts, and its first step must name it.")
     unchecked = [each for each in (*plan.must_not, *shape.must_not) if not each.violated_if]
     if unchecked and not request.must_not_judge:
         found.append(f"{len(unchecked)} mustNot entries are not machine-checked")

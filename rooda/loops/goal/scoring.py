@@ -224,12 +224,20 @@ def skips_gates(text: str) -> bool:
     return any(_is_instruction(_unwrapped(sentence)) for sentence in _SENTENCE_ENDS.split(text.lower()))
 
 
-def gate_weakness(letter: str, evidence: str) -> str:
-    """Return a remark for the user if the gate's evidence is weak, else ""."""
-    text = evidence.lower()
+def gate_fault(letter: str, kind: str, evidence: str) -> str:
+    """Return why a plan's evidence does not pass the workflow's gate: it is of another kind, or too little."""
+    given = re.sub(r"[\s-]+", "_", kind.strip().lower())
+    if given in GATE_OF.values() and given != GATE_OF[letter]:
+        return f"its kind is {given}, not {GATE_OF[letter]}"
+    text = evidence.lower().strip(" .!-")
+    if text in _NO_EVIDENCE:
+        return "it has no evidence"
     if letter == "A" and not re.search(r"\bno\b.*\blibrar|[,;/&]|\b(?:and|or|vs|versus)\b", text):
         return f"the library search names fewer than two candidates: {evidence}"
     return ""
+
+
+_NO_EVIDENCE = ("", "none", "n/a", "na", "unknown", "not known", "not yet known", "todo", "tbd", "nothing", "null", "…")
 
 
 def _with_proven_quote(score: Score, text: str, trusted: bool) -> Score:

@@ -91,7 +91,9 @@ def test_a_judge_without_a_true_quotation_is_not_believed(g: Goals) -> None:
     g.claims(True)
     g.out("judge", '{"met": true, "quote": "never written"}')
     ran = g.run("-n", "1")
-    assert ran.code == 4 and g.kinds == ["plan", "step", "judge"] and g.public["criteriaStatus"] == {"x": False}
+    assert (
+        ran.code == 4 and g.kinds == ["plan", "step", "judge", "judge"] and g.public["criteriaStatus"] == {"x": False}
+    )
 
 
 def test_type_1_is_at_best_to_be_monitored(g: Goals) -> None:

@@ -83,3 +83,22 @@ def test_a_change_that_is_short_is_shown_whole(g: Goals) -> None:
     g.side("step-1", "echo the new line >new.txt")
     ran = g.run("-n", "1")
     assert "+the new line" in prompts(g)[0] and "not shown" not in prompts(g)[0] + ran.err
+
+
+@pytest.mark.parametrize(
+    "answer, why",
+    [
+        ("Looks good to me.", "it is not JSON"),
+        ('{"met": true, "quote": ""}', "its quote is missing"),
+        ('{"met": true, "quote": "an old line"}', "its quote is not in the change: 'an old line'"),
+    ],
+)
+def test_L_34_a_judge_is_asked_again(g: Goals, answer: str, why: str) -> None:
+    """An answer in prose or without its quote is named, to the user and to the judge; the second answer counts."""
+    judging(g, "")
+    g.planned(criteria=[{"name": "x", "verification": "code review"}], steps=["one"])
+    g.side("step-1", "echo the new line >new.txt")
+    g.out(3, answer)
+    ran = g.run("-n", "1")
+    assert f"The judge of x gave no usable answer: {why}; asking again" in ran.err, ran.both
+    assert ran.code == 0 and why in prompts(g)[1] and why not in prompts(g)[0]

@@ -89,7 +89,7 @@ def test_C_010_an_unusable_reply_is_asked_for_once_more(g: Goals, reply: str) ->
     """Whatever the agent answered: one repetition, then a sentence with every item."""
     g.out("plan", reply)
     ran = g.run()
-    assert ran.code == 3 and "unclear:" in ran.err and g.kinds == ["plan", "plan"]
+    assert ran.code == 3 and "Not started: " in ran.err and g.kinds == ["plan", "plan"]
 
 
 def test_C_012_type_2A_costs_nothing(g: Goals) -> None:
@@ -283,8 +283,9 @@ def test_C_019_C_022_an_unusable_judge_never_clears_a_must_not(g: Goals, answer:
     ran = g.run()
     assert ran.code == 4 and "<loop-complete>" not in ran.out and "gave no usable answer" in ran.err
     assert '[LOOP] ⏸ Paused: mustNot could not be checked: Never touch prod, no new "deps"' in ran.lines
-    assert g.go_on().code == 4 and g.go_on("--no-gates").code == 4 and g.kinds == ["plan", "step", "judge"]
-    assert g.go_on("--yes").code == 0 and g.kinds == ["plan", "step", "judge"]
+    asked = ["plan", "step", "judge", "judge"]  # each judge twice (L-34)
+    assert g.go_on().code == 4 and g.go_on("--no-gates").code == 4 and g.kinds == asked
+    assert g.go_on("--yes").code == 0 and g.kinds == asked
 
 
 @pytest.mark.parametrize("code, end", [(0, 0), (1, 4)])
@@ -411,9 +412,43 @@ def test_C_036_a_build_needs_its_library_search(g: Goals) -> None:
     assert g.run("--evidence", "No library exists because it is two lines.", "-n", "1").code == 4
 
 
+@pytest.mark.parametrize(
+    "gate, why",
+    [
+        ({"kind": "root_cause", "evidence": "this or that"}, "its kind is root_cause, not library_search"),
+        ({"kind": "library_search", "evidence": "click"}, "names fewer than two candidates: click"),
+    ],
+)
+def test_L_36_weak_evidence_is_asked_for_again(g: Goals, gate: dict[str, str], why: str) -> None:
+    """With the reason; it is never taken with a warning. Debugging starts without a root cause, and says so."""
+    g.planned(workflow_gate=gate)
+    ran = g.run()
+    assert (
+        ran.code == 3
+        and g.kinds == ["plan", "plan"]
+        and "Not started: unclear: workflow gate (" in ran.err
+        and f"{why}; needed: a library search" in ran.err
+    ), ran.both
+    assert why in g.calls[1].prompt.decode() and why not in g.calls[0].prompt.decode()
+    g.planned(workflow_gate={"kind": "library_search", "evidence": "this or that"})
+    debugging = g.run("-n", "1", "--workflow", "B")
+    assert debugging.code == 4 and "The root cause is not known yet; the goal starts" in debugging.err, debugging.both
+    assert g.private["evidence"] == "" and g.kinds[2:] == ["plan", "plan", "step"]
+
+
+def test_L_34_a_plan_that_is_not_JSON_is_called_that(g: Goals) -> None:
+    """In the second request, and in the refusal: no item of the specification is called unclear."""
+    g.out("plan", "Sure! First I would look at the tests, then write the files.")
+    ran = g.run()
+    assert ran.code == 3 and g.kinds == ["plan", "plan"] and "unclear" not in ran.both, ran.both
+    assert "Not started: the answer is not JSON" in ran.err
+    assert "the answer is not JSON" in g.calls[1].prompt.decode()
+
+
 @pytest.mark.parametrize("letter, words", [("A", "library search"), ("B", "root cause"), ("C", "Delete before")])
 def test_C_040_the_workflow_steers_the_steps(g: Goals, letter: str, words: str) -> None:
     """Each step's prompt says how this kind of work is done."""
+    g.planned(workflow_gate={"kind": scoring.GATE_OF[letter], "evidence": "this or that"})
     g.run("-n", "1", "--workflow", letter)
     assert words in g.calls[-1].prompt.decode()
 
