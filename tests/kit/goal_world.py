@@ -1,6 +1,6 @@
 """The world of a goal, scripted: it answers from lists and records each question."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rooda.loops.goal.criteria import Criterion, Mark
 from rooda.loops.goal.plan import MustNot, Step
@@ -56,6 +56,9 @@ class Script(World):
 
     def attended(self) -> bool:
         return False
+
+    def missing_programs(self, commands: Mapping[str, str]) -> Mapping[str, str]:
+        return {}
 
     def template(self, name: str) -> str:
         return "{{step}}" if name == "step" else ""

@@ -155,8 +155,8 @@ def shape_source(where: Where) -> Source:
 def _plan_facts(path: str, data: bytes) -> list[Fact]:
     text = files.to_text(data)
     try:
-        plan = goal_plan.read_tasks(text) if goal_plan.is_list(text) else goal_plan.read_plan(loads(text))
-    except ValueError:
+        plan = _written_plan(text)
+    except (ValueError, TypeError):
         return []
     return _facts(path, plan)
 
@@ -168,18 +168,32 @@ def _facts(path: str, found: Plan | Shape) -> list[Fact]:
 
 
 def plan_option(where: Where, path: str | None) -> Plan | None:
-    """Read --plan: JSON, or a Markdown task list. Unclear parts are reported later, during planning."""
+    """Read --plan: JSON, prd.json, or a list of tasks. Unclear parts are reported later, during planning."""
     if path is None:
         return None
-    text = _content(where, path)
-    if goal_plan.is_list(text):
-        return goal_plan.read_tasks(text)
     try:
-        found = loads(text)
+        return _written_plan(_content(where, path))
     except ValueError as problem:
-        raise UsageProblem(f"{path} is neither JSON nor a task list: {problem}.") from None
+        form = f"it is not valid JSON: {problem}" if str(problem) else "it is none of these"
+    except TypeError:
+        form = "it is JSON without `criteria`, `steps` or `userStories`"
+    forms = "a plan as JSON, a prd.json with `userStories`, headings `### Task 1: …`, or a list of `- [ ]` boxes"
+    raise UsageProblem(f"{path} has no form that rooda knows: {form}.", f"A plan file is {forms}.")
+
+
+def _written_plan(text: str) -> Plan:
+    """Read a plan that a user wrote; raise ValueError if it is no known form, TypeError if it is other JSON."""
+    if not text.lstrip().startswith(("{", "[{")):
+        if goal_plan.is_list(text):
+            return goal_plan.read_tasks(text)
+        raise ValueError
+    found = loads(text)
     if not isinstance(found, dict):
-        raise UsageProblem(f"{path} must contain one JSON object.")
+        raise TypeError
+    if (stories := goal_plan.read_stories(found)) is not None:
+        return stories
+    if not {"criteria", "steps", "scores"} & set(found):
+        raise TypeError
     return goal_plan.read_plan(found)
 
 

@@ -20,7 +20,7 @@ from rooda.loops.goal.watched_files import Watch, is_counted, relative_counts
 from rooda.loops.goal.world import LOST, CallResult, Finding, Fingerprint, Question, Violations, World
 from rooda.processes.regex import matches
 from rooda.processes.signals import Signals
-from rooda.run import questions
+from rooda.run import gate_programs, questions
 from rooda.run.event_records import Event, Problem, QuestionAnswered, QuestionAsked
 from rooda.run.prompts import Measure
 from rooda.run.records import Command, CommandResult
@@ -232,6 +232,11 @@ class Effects(World):
                 unknown.append(each.text)
         true = tuple(each.text for each, done in ran if done.ended == "exit" and done.code == 0)
         return Violations(true, tuple(unknown))
+
+    def missing_programs(self, commands: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the programs that do not exist, without those of the workspace, which the work may create."""
+        found = {name: gate_programs.missing(command, self._workspace) for name, command in commands.items()}
+        return {name: word for name, word in found.items() if word and not gate_programs.is_relative(word)}
 
     def write_note(self, name: str, text: str) -> str:
         number, _, rest = name.partition("-")

@@ -6,7 +6,7 @@ from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 from rooda.loops.goal import criteria, scoring
-from rooda.loops.goal.criteria import ASSUMPTION, EXECUTION, MEASUREMENT, Criterion
+from rooda.loops.goal.criteria import ASSUMPTION, EXECUTION, MEASUREMENT, REVIEW, Criterion
 from rooda.loops.goal.scoring import Scores
 
 NOT_JSON = "the answer is not JSON: it has no JSON object that can be read"
@@ -42,6 +42,7 @@ class Plan(NamedTuple):
     alt: str = ""
     risk: str = ""
     unclear: tuple[str, ...] = ()
+    finished: tuple[str, ...] = ()  # tasks of a user's list that are marked as done
     no_json: bool = False  # the answer has no JSON object, so nothing was read
 
 
@@ -158,49 +159,109 @@ def merged(first: Iterable[Criterion], *more: Criterion) -> tuple[Criterion, ...
     return tuple(found.values())
 
 
-# A plan as a Markdown task list: headings `### T-001: title`, comments with `blockedBy`, check boxes
-_HEAD = re.compile(r"^(#{2,4})[ \t]++([A-Za-z]++-\d++)[ \t]*+[:.][ \t]*+(\S.*)$", re.MULTILINE)
+# A plan as a Markdown task list: headings `### T-001: title` or `### Task 1: title`, comments with `blockedBy`, check
+# boxes; or check boxes alone
+_HEAD = re.compile(
+    r"^(#{2,4})[ \t]++([A-Za-z]++-\d++(?=[ \t]*+[:.][ \t]*+\S)|(?i:task)[ \t]++\d++)[ \t]*+[:.)]?+[ \t]*+(.*)$",
+    re.MULTILINE,
+)
 _HEADING = re.compile(r"^(#{1,6})[ \t]", re.MULTILINE)
 _BLOCKED = re.compile(r"blocked[_ ]?by[\"']?\s*[:=]\s*(\[[^\]]*\]|[^,;]*(?:,\s*[A-Za-z]+-\d+)*)", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z]+-\d+")
-_BOX = re.compile(r"^[ \t]*+[-*+][ \t]++\[[ xX]\][ \t]++(\S.*)$", re.MULTILINE)
+_BOX = re.compile(r"^[ \t]*+(?:[-*+]|\d++[.)])[ \t]++\[([ xX])\][ \t]++(\S.*)$", re.MULTILINE)
+_EXITS = re.compile(
+    r"(?:→|->|=>|[:,—–-])?\s*+(?:(?:exits?|returns?|ends?)\b(?: with)?(?: code| status)?\s*+0\b.*|passes|succeeds)\.?",
+    re.IGNORECASE,
+)
 
 
 class Task(NamedTuple):
-    """One task of a Markdown task list, with its blockers and criteria."""
+    """One task of a user's list, with its blockers and criteria."""
 
     name: str
     title: str
     after: tuple[str, ...]
     criteria: tuple[Criterion, ...]
+    done: bool = False
+
+    @property
+    def step(self) -> str:
+        return f"{self.name}: {self.title}" if self.name and self.title else self.name or self.title
 
 
 def is_list(text: str) -> bool:
-    return bool(_HEAD.search(text))
+    """True if the text has headings of tasks, or check boxes."""
+    return bool(_HEAD.search(text) or _BOX.search(text))
 
 
 def read_tasks(text: str) -> Plan:
-    """Read a Markdown task list: one step per task, after the tasks that block it; each check box is a criterion."""
-    written = _tasks(text)
+    """Read a Markdown task list: one step per task, after the tasks that block it; each check box is a criterion.
+
+    Without headings of tasks, each box is a task. What is checked is done.
+    """
+    return _plan_of(_tasks(text) or _box_tasks(text), text)
+
+
+def read_stories(value: Any) -> Plan | None:
+    """Read the `userStories` of a prd.json as tasks, by priority; None if the value has none."""
+    stories = value.get("userStories") if isinstance(value, Mapping) else None
+    if not isinstance(stories, list):
+        return None
+    given = [each for each in stories if isinstance(each, Mapping)]
+    tasks = [_story(each) for each in sorted(given, key=_priority)]
+    return _plan_of(tasks, " ".join(f"{each.title} {' '.join(c.name for c in each.criteria)}" for each in tasks))
+
+
+def _priority(story: Mapping[str, Any]) -> float:
+    number = story.get("priority")
+    return number if isinstance(number, int | float) else float("inf")
+
+
+def _story(given: Mapping[str, Any]) -> Task:
+    wanted = given.get("acceptanceCriteria")
+    words = list(filter(None, map(text_of, wanted if isinstance(wanted, list) else [])))
+    title = text_of(given.get("title")) or text_of(given.get("description"))
+    done = given.get("passes") is True
+    return Task(text_of(given.get("id")), title, (), tuple(_criterion(each, REVIEW) for each in words), done)
+
+
+def _plan_of(written: list[Task], text: str) -> Plan:
+    """Return the plan of a list of tasks: those that are done have no step, and only their commands are kept."""
     tasks = _ordered(written)
     there = set(tasks)
     faults: list[str] = []
     if lost := [task.name for task in written if task not in there]:
         faults.append(f"steps ({', '.join(lost)}: blocked by a missing task, or by each other)")
-    check_names("steps", [task.name for task in written], faults)
+    check_names("steps", [task.name or task.title for task in written], faults)
     criteria = _boxes(tasks, faults)
+    known = {each.name for each in criteria}
+    open_ = [task for task in tasks if not task.done]
+    if not open_:
+        faults.append("steps (all tasks are marked as done)" if tasks else "steps")
     return Plan(
         scores_fault="a task list has no scores",
         reversibility=scoring.stricter(scoring.least_class(text)),
         criteria=criteria,
-        steps=tuple(Step(f"{task.name}: {task.title}", tuple(each.name for each in task.criteria)) for task in tasks),
+        steps=tuple(
+            Step(task.step, tuple(each.name for each in task.criteria if each.name in known)) for task in open_
+        ),
         unclear=tuple(faults),
+        finished=tuple(task.step for task in tasks if task.done),
     )
 
 
 def _tasks(text: str) -> list[Task]:
     text = text.replace("\r\n", "\n")
     return [_task(found[2], found[3], _below(text, found)) for found in _HEAD.finditer(text)]
+
+
+def _box_tasks(text: str) -> list[Task]:
+    """Return one task per check box of a list without headings of tasks."""
+    found = []
+    for mark, words in _BOX.findall(text.replace("\r\n", "\n")):
+        criterion = _criterion(words.rstrip(" \t"), REVIEW)
+        found.append(Task("", criterion.name, (), (criterion,), mark != " "))
+    return found
 
 
 def _below(text: str, head: "re.Match[str]") -> str:
@@ -213,7 +274,7 @@ def _below(text: str, head: "re.Match[str]") -> str:
 
 def _boxes(tasks: list[Task], faults: list[str]) -> tuple[Criterion, ...]:
     """Merge check boxes by name; several tasks may share one, but it can have only one command."""
-    written = [each for task in tasks for each in task.criteria]
+    written = [each for task in tasks for each in task.criteria if each.command or not task.done]
     commands = {(each.name, each.command) for each in written if each.command}
     check_names("criteria", [name for name, _ in commands], faults)
     found: dict[str, Criterion] = {}
@@ -225,11 +286,14 @@ def _boxes(tasks: list[Task], faults: list[str]) -> tuple[Criterion, ...]:
 
 def _task(name: str, title: str, body: str) -> Task:
     blocked = _BLOCKED.search(" ".join(_comments(body)))
+    prose = REVIEW if name.lower().startswith("task") else ASSUMPTION
+    boxes = [(mark != " ", _criterion(words.rstrip(" \t"), prose)) for mark, words in _BOX.findall(body)]
     return Task(
         name,
         " ".join(title.split()),
         tuple(_NAME.findall(blocked[1])) if blocked else (),
-        tuple(_criterion(words.rstrip(" \t")) for words in _BOX.findall(body)),
+        tuple(each for checked, each in boxes if each.command or not checked),
+        bool(boxes) and all(checked for checked, _ in boxes),
     )
 
 
@@ -240,15 +304,21 @@ def _comments(text: str) -> Iterator[str]:
         place = end
 
 
-def _criterion(words: str) -> Criterion:
-    """Return the criterion of a check box; text in backticks at the end is its command."""
+def _criterion(words: str, prose: str = ASSUMPTION) -> Criterion:
+    """Return the criterion of a check box; without a command its type is `prose`.
+
+    Its command is text in backticks at its end, or before words that say that it exits with 0.
+    """
     text = words.removesuffix(")").rstrip(" \t")
-    begin = text.rfind("`", 0, -1) if text.endswith("`") else -1
-    command = text[begin + 1 : -1]
-    if begin < 0 or not command:
-        return Criterion(words, ASSUMPTION)
+    end = text.rfind("`")
+    begin = text.rfind("`", 0, max(end, 0))
+    command, rest = text[begin + 1 : end].strip(), text[end + 1 :].strip()
+    if begin < 0 or not command or (rest and not _EXITS.fullmatch(rest)):
+        return Criterion(words, prose)
     name = words[:begin].rstrip(" \t").rstrip("(:—–-").strip()
-    return Criterion(name or words, EXECUTION, command.strip())
+    if not name or name.lower() in ("run", "running", "the command"):
+        name = words.replace("`", "").strip()
+    return Criterion(name, EXECUTION, command)
 
 
 def _ordered(tasks: list[Task]) -> list[Task]:

@@ -1,7 +1,8 @@
 """Plan a goal: from the user's file, from the criteria alone, or with an agent, which gets two attempts."""
 
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from rooda.agents.backoff import until_reset
 from rooda.errors import Interrupted, RoodaError, Undecided
@@ -17,6 +18,7 @@ from rooda.run.event_records import Problem
 from rooda.run.setup import Budget
 
 TRIES = 2
+Missing: TypeAlias = Callable[[Mapping[str, str]], Mapping[str, str]]  # World.missing_programs
 
 
 class Request(NamedTuple):
@@ -66,7 +68,7 @@ def draft_plan(world: World, request: Request, clarified: str = "", calls: tuple
     """Return a complete plan; raise NotReady with a list of the unclear items."""
     workflow = request.workflow or scoring.workflow(request.spec)
     shape = goal_shape.read_shape(world.shape_file()[0])
-    complete = partial(complete_draft, request, workflow, shape)
+    complete = partial(complete_draft, request, workflow, shape, world.missing_programs)
     if request.plan is not None:
         return complete(request.plan, "file", calls, clarified)
     if request.offline:
@@ -160,7 +162,14 @@ def weak_gate(request: Request, plan: Plan, workflow: str) -> str:
 
 
 def complete_draft(
-    request: Request, workflow: str, shape: Shape, plan: Plan, by: str, calls: tuple[CallResult, ...], clarified: str
+    request: Request,
+    workflow: str,
+    shape: Shape,
+    missing_programs: Missing,
+    plan: Plan,
+    by: str,
+    calls: tuple[CallResult, ...],
+    clarified: str,
 ) -> Draft:
     """Choose the scores and merge the criteria of a draft; raise NotReady if anything is unclear."""
     if workflow == "B" and weak_gate(request, plan, workflow):
@@ -185,6 +194,9 @@ def complete_draft(
     plan = plan._replace(evidence=request.evidence or plan.evidence)
     criteria = goal_plan.merged(plan.criteria, *shape.criteria, *request.criteria)
     notes += remarks(plan, criteria, workflow, shape, request)
+    commands = {each.name: each.command for each in criteria if each.command}
+    for name, program in missing_programs(commands).items():
+        notes.append(f"The program of {name!r} was not found: {program}")
     return Draft(plan, scores, by, workflow, criteria, shape, calls, clarified, tuple(notes))
 
 
@@ -198,6 +210,8 @@ def remarks(plan: Plan, criteria: tuple[Criterion, ...], workflow: str, shape: S
     free = [each.name for each in criteria if each.name not in used]
     if free:
         found.append(f"Not tied to a step, so verified after each step: {', '.join(free)}")
+    if plan.finished:
+        found.append(f"Marked as done in the plan, so left out: {', '.join(plan.finished)}")
     bare = [each.name for each in criteria if each.kind == "assumption"]
     if bare:
         found.append(f"Nothing verifies: {', '.join(bare)} (only the agent's word, which can't complete the goal)")

@@ -98,6 +98,9 @@ class World(Protocol):
     def violations(self, entries: Sequence[MustNot], iteration: int) -> Violations:
         """Run the command of each must-not rule and return those that are violated: its command exits with 0."""
 
+    def missing_programs(self, commands: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the programs that do not exist, by the names of the commands that begin with them."""
+
     def template(self, name: str) -> str: ...
 
     def read_tail(self, path: str) -> str:

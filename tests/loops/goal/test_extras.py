@@ -78,12 +78,69 @@ def test_CU_36_a_list_of_tasks_is_a_plan(g: Goals) -> None:
     assert "offline rubric" in by_words.out
 
 
+PRD = {"project": "x", "userStories": [
+    {"id": "US-002", "title": "Later", "priority": 2, "passes": False, "acceptanceCriteria": ["Reads well"]},
+    {"id": "US-001", "title": "First", "priority": 1, "acceptanceCriteria": ["Run `test -f a.ok` → exits 0"]},
+    {"id": "US-000", "title": "Old", "priority": 0, "passes": True, "acceptanceCriteria": ["It was nice"]},
+]}  # fmt: skip
+BOXES = """\
+1. [x] Old
+2. [ ] Run `test -f a.ok` → exits 0
+- [ ] Reads well
+"""
+HEADINGS = """\
+### Task 1: Old
+- [x] It was nice
+### Task 2: First
+- [ ] Run `test -f a.ok` → exits 0
+- [x] looks well
+### Task 3
+- [ ] Reads well
+"""
+RUNS, READS = Criterion("Run test -f a.ok → exits 0", "execution output", "test -f a.ok"), "Reads well"
+
+
+@pytest.mark.parametrize(
+    "text, steps, done",
+    [
+        (json.dumps(PRD), ["US-001: First", "US-002: Later"], "US-000: Old"),
+        (BOXES, [RUNS.name, READS], "Old"),
+        (HEADINGS, ["Task 2: First", "Task 3"], "Task 1: Old"),
+    ],
+    ids=["prd.json", "boxes", "headings"],
+)
+def test_L_35_I_42_a_plan_that_the_user_has(g: Goals, text: str, steps: list[str], done: str) -> None:
+    """What is checked is done, commands are found in words, and no evidence of a library search is demanded."""
+    g.write("plan", text)
+    g.side("step-1", "touch a.ok")
+    ran = g.run("--plan", "plan", "--score", "2,2,2,2,2", "-n", "1", "--criterion", "x=no-such-program --now")
+    assert ran.code == 4 and g.kinds[0] == "step" and g.public["steps"] == steps, ran.both
+    known = {each["name"]: (each["verification"], each["command"]) for each in g.private["criteria"]}
+    assert known == {
+        RUNS.name: (RUNS.verification, RUNS.command),
+        READS: ("code review", ""),
+        "x": ("execution output", "no-such-program --now"),
+    }
+    assert f"Marked as done in the plan, so left out: {done}" in ran.err
+    assert "The program of 'x' was not found: no-such-program" in ran.err
+
+
+@pytest.mark.parametrize("text", ["Some prose.", '{"tasks": []}', "[1]"])
+def test_I_42_a_form_that_is_not_known_is_named(g: Goals, text: str) -> None:
+    """With the forms that are known; nothing about the parser."""
+    g.write("plan", text)
+    ran = g.run("--plan", "plan")
+    assert ran.code == 2 and "has no form that rooda knows" in ran.err and "`userStories`" in ran.err, ran.both
+    assert "Expecting" not in ran.err and not g.calls
+
+
 def test_CU_36_missing_and_circular_tasks_are_refused(g: Goals) -> None:
     """A task that is not there, or a circle: named, and not started."""
     g.write("tasks.md", TASKS.replace("[]", "[T-010]"))
     ran = g.run("--plan", "tasks.md", "--score", "2,2,2,2,2", "--evidence", "this or that")
     assert ran.code == 3 and "T-010, T-002: blocked by" in ran.err and not g.calls
-    assert goal_plan.read_tasks(TASKS).criteria[-1] == Criterion("looks well", "assumption")
+    written = goal_plan.read_tasks(TASKS.replace("[x]", "[ ]")).criteria
+    assert written[-1] == Criterion("looks well", "assumption")
 
 
 def test_CU_36_a_list_of_tasks_as_people_write_it(g: Goals) -> None:
