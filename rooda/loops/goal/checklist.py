@@ -56,8 +56,8 @@ def clarify(world: World, draft: Draft, rounds: int) -> str:
     if rounds > ROUNDS or not world.attended():
         path = world.write_note("intent.md", intent_template(draft))
         raise NotReady(
-            f"Not started: the specification scores {draft.scores.total}/10; its intent must be clarified first "
-            f"(the /hope:intent step). The questions are in {path}.",
+            f"Not started: the specification scores {draft.scores.total}/10; its intent must be clarified first. "
+            f"The questions are in {path}.",
             "Answer them in the specification and start again, or use --shape colleague.",
         )
     answers = [(field, world.ask_user(Question("intent", f"{field}:", hint=""))) for field in FIELDS]

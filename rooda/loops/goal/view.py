@@ -10,6 +10,7 @@ from rooda.base.json import Json
 from rooda.base.text import escape_line, padded, width
 from rooda.run.spending import cause_of
 from rooda.views.lines import Line, LineMakers, warning
+from rooda.views.live import is_terminal
 from rooda.views.screen import Screen, ScreenOptions
 from rooda.views.summary import Words, summary
 from rooda.views.why import Past, Reason, ReasonMakers, limits, stopped
@@ -248,21 +249,34 @@ def _fitting(text: str, room: int) -> str:
     return text
 
 
+# Lines for programs, which a terminal shows only with --verbose.
+PROTOCOL = (
+    *("---LOOP_STATUS---", "EXIT_SIGNAL: ", "CRITERIA: ", "STUCK_COUNT: ", "NEXT: ", "---END_STATUS---"),
+    *("<loop-complete>", "</loop-complete>"),
+)
+
+
 class GoalScreen(Screen):
-    """A screen for goals, optionally in ASCII only."""
+    """A screen for goals, optionally in ASCII only; on a terminal without the lines for programs."""
 
     def __init__(self, look: ScreenOptions, ascii_only: bool = False) -> None:
         super().__init__(look, LINES)
         self._ascii = ascii_only
+        self._for_people = is_terminal(sys.stdout) and look.level != "debug" and not look.json
         if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors != "replace":
             sys.stdout.reconfigure(errors="replace")  # in a C locale, print ? instead of failing
 
     def line(self, line: Line) -> None:
+        if self._for_people and line.message.startswith(PROTOCOL):
+            return
         super().line(plain(line) if self._ascii else line)
 
     def show(self, record: Json) -> None:
         """Show an event; remove the status line for a question, because the user types there."""
         super().show(record)
+        if self._for_people and record["event"] == "iteration.ended":
+            open_ = [name for name, met in record["criteria"].items() if not met]
+            self.line(Line("info", f"Unmet criteria: {', '.join(open_) or 'none'}".replace("\n", "\\n")))
         if record["event"] == "question.asked":
             self.close()
 

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from rooda.loops.goal.scoring import skips_gates
-from tests.kit.goal import SPEC, Goals, blocks
+from tests.kit.goal import SPEC, B, Goals, blocks
 from tests.kit.processes import Terminal, until
 
 KEEP = "Writing state to .loop/state.json. Delete after session? [Y/n]"
@@ -32,7 +32,18 @@ def test_C_041_C_050_a_tool_on_a_terminal_is_asked_about_the_state_only(g: Goals
     assert "step" not in g.kinds
     terminal.type("n\n")
     assert terminal.finish() == 0
-    assert terminal.out.count("[Y/n]") == 1 and "<loop-complete>" in terminal.out
+    assert terminal.out.count("[Y/n]") == 1 and "All success criteria satisfied:" in terminal.out
+
+
+def test_L_06_a_terminal_shows_no_lines_for_programs(g: Goals) -> None:
+    """The unmet criteria in words in place of the status block; --verbose shows the blocks as a pipe does."""
+    protocol = ("---LOOP_STATUS---", "EXIT_SIGNAL:", "STUCK_COUNT:", "---END_STATUS---", "<loop-complete>")
+    g.succeeds()
+    terminal = g.on_terminal("--keep-state")
+    assert terminal.finish() == 0 and not [word for word in protocol if word in terminal.out], terminal.out
+    assert f"Unmet criteria: {B}\n" in terminal.out and "Unmet criteria: none\n" in terminal.out
+    verbose = g.on_terminal("--keep-state", "--verbose", "--fresh")
+    assert verbose.finish() == 0 and not [word for word in protocol if word not in verbose.out], verbose.out
 
 
 def test_C_032_C_042_C_043_C_044_C_045_three_checkpoints_on_a_terminal(g: Goals) -> None:
@@ -47,7 +58,7 @@ def test_C_032_C_042_C_043_C_044_C_045_three_checkpoints_on_a_terminal(g: Goals)
     assert g.kinds == ["plan", "step"]
     terminal.type("yes\n")
     asked(terminal, "All criteria met. Confirm done? [Y/n]")
-    assert g.public["exit_signal"] is False and "<loop-complete>" not in terminal.out
+    assert g.public["exit_signal"] is False and "All success criteria satisfied:" not in terminal.out
     terminal.type("y\n")
     assert terminal.finish() == 0
     text = terminal.out

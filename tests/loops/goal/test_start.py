@@ -46,6 +46,7 @@ def test_C_003_C_034_the_shape_follows_the_sum(g: Goals, total: int, shape: str 
     g.planned(total, shape="Tool", sum=10)
     ran = g.run()
     assert (f"Shape: {shape}" in ran.out) if shape else (ran.code == 3 and "Shape:" not in ran.out)
+    assert "/hope" not in ran.both  # L-06
 
 
 @pytest.mark.parametrize("given, wanted", [("2A", "2A"), ("2B", "2B"), ("1", "1"), ("who knows", "2B")])
