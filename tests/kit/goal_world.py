@@ -78,6 +78,9 @@ class Script(World):
     def diff(self, base: str) -> str:
         return ""
 
+    def diffstat(self, base: str) -> tuple[str, ...]:
+        return ()
+
     def fingerprints(self, commands: Sequence[str]) -> tuple[Fingerprint, ...]:
         return ()
 

@@ -197,7 +197,7 @@ def take_baseline(world: World, state: GoalState) -> GoalState:
         raise Interrupted(number)
     judged = brief.must_not_judge or any(each.kind == REVIEW for each in brief.criteria)
     met = [each for each in found if each.met]
-    brief = brief._replace(base=world.tree(judged), already=tuple(each.name for each in met))
+    brief = brief._replace(base=world.tree(judged or state.has_gates), already=tuple(each.name for each in met))
     commands = [*(each.command for each in brief.criteria), *(each.violated_if for each in brief.mustNot)]
     state = mark_verified(state, met, 0)
     return state._replace(brief=brief, tests=world.fingerprints(commands), gate="G1" if state.has_gates else "")

@@ -105,8 +105,8 @@ def rolled_back(workspace: str, run: str, name: str) -> tuple[Plan, str]:
     return plan, present_name
 
 
-def diff(workspace: str, base: str, everything: bool) -> str:
-    """Return the diff from the tree `base` to the work tree; "" if git fails."""
+def diff(workspace: str, base: str, everything: bool, *options: str) -> str:
+    """Return the diff from the tree `base` to the work tree, with more options of git; "" if git fails."""
     if not base:
         return ""
     repo = _users_repository(workspace) or _private_repository(workspace)
@@ -114,7 +114,7 @@ def diff(workspace: str, base: str, everything: bool) -> str:
         now = work_tree.read_with_copy(repo, index_of(repo, GOAL), _private_files(repo, everything)).tree
     except (GitProblem, OSError):
         return ""
-    done = repo.run("diff", "--no-color", "--no-ext-diff", "--no-textconv", base, now)
+    done = repo.run("diff", "--no-color", "--no-ext-diff", "--no-textconv", *options, base, now)
     return done.out.decode("utf-8", "replace") if done.code == 0 else ""
 
 

@@ -52,7 +52,7 @@ def confirm(state: GoalState, world: World) -> GoalState:
     doubtful = bool(changed or state.untold)
     if not doubtful and not state.has_gates:
         return completed(state)
-    answer = world.ask_user(closing_question(state))
+    answer = world.ask_user(closing_question(state, world))
     if answer is None:
         return paused(state, Pause.G3 if state.has_gates else pause_for_doubt(state))
     if scoring.skips_gates(answer):
@@ -77,11 +77,13 @@ def paused(state: GoalState, kind: str) -> GoalState:
     return state._replace(pause=kind, reason=words[kind], gate="close")
 
 
-def closing_question(state: GoalState) -> Question:
+def closing_question(state: GoalState, world: World) -> Question:
     changed = tuple(f"Changed since the start: {path}" for path in state.tests_changed)
     untold = tuple(f"mustNot could not be checked: {text}" for text in state.untold)
     if state.has_gates:
-        return Question("G3", "All criteria met. Confirm done?", (*changed, *untold))
+        base = state.brief.base
+        seen = prompts.shown_work(state, world, base)
+        return Question("G3", "All criteria met. Confirm done?", (*seen, *changed, *untold), base=base)
     why = "Files that verify this work were changed." if changed else "mustNot entries could not be checked."
     return Question("tests", f"{why} Accept it as done?", (*changed, *untold), "[y/N]")
 

@@ -10,6 +10,7 @@ from rooda.agents.outcome import FATAL, USAGE_LIMIT, in_words
 from rooda.agents.records import Agent, Call, Reply
 from rooda.base import clock, files, signing
 from rooda.base.dirs import shipped
+from rooda.base.text import escape_line
 from rooda.loops.goal import answers, checkpoints, criteria, rules, scoring, watched_files
 from rooda.loops.goal.criteria import Criterion, evidence_name
 from rooda.loops.goal.events import CriterionVerified
@@ -26,8 +27,10 @@ from rooda.run.prompts import Measure
 from rooda.run.records import Command, CommandResult
 from rooda.run.session import Session
 from rooda.run.setup import Setup
+from rooda.views.say import say
 
 CAN_NOT_TELL = 126  # inconclusive from here up: the shell's own errors (command not found), signals, git's errors
+STAT = ("--stat=72", "--stat-count=20")  # columns and files
 OUTPUT = 1_048_576  # bytes of a command's output that are kept as evidence
 CONFIRMATIONS = ("G1", "G2", "G3", "tests")  # questions that --yes answers
 
@@ -188,7 +191,10 @@ class Effects(World):
             self._yes = "" if self._yes == "one" else self._yes
             return "y"
         accepts = scoring.skips_gates if question.gate in ("G1", "G2", "G3") else _accepts_nothing
-        answer = self._asker.answer(question.text, question.hint, accepts)
+        answer = self._asker.answer(question.text, question.hint, lambda word: is_d(word) or accepts(word))
+        while answer is not None and question.base and is_d(answer):
+            say("\n".join(map(escape_line, self.redact(self.diff(question.base)).splitlines())))
+            answer = self._asker.answer(question.text, question.hint, lambda word: is_d(word) or accepts(word))
         self.emit(QuestionAnswered(gate=question.gate, answer=answer))
         return answer
 
@@ -281,11 +287,20 @@ class Effects(World):
     def diff(self, base: str) -> str:
         return checkpoints.diff(self._workspace, base, self._context.setup.snapshot_private)
 
+    def diffstat(self, base: str) -> tuple[str, ...]:
+        shown = checkpoints.diff(self._workspace, base, self._context.setup.snapshot_private, *STAT)
+        return tuple(shown.splitlines())
+
     def fingerprints(self, commands: Sequence[str]) -> tuple[Fingerprint, ...]:
         return watched_files.fingerprint_files(self._workspace, commands)
 
     def changed_files(self, before: Sequence[Fingerprint]) -> tuple[str, ...]:
         return watched_files.changed(self._workspace, before)
+
+
+def is_d(word: str) -> bool:
+    """True for the answer that asks for the diff."""
+    return word.strip().lower() in ("d", "diff")
 
 
 def hold_folder(path: str) -> int:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from rooda.agents.backoff import until_reset
 from rooda.errors import LimitReached
-from rooda.loops.goal import answers, scoring
+from rooda.loops.goal import answers, prompts, scoring
 from rooda.loops.goal.answers import Claim
 from rooda.loops.goal.closing import YES, check_must_not, conclude, judge, observe, unconfirmed
 from rooda.loops.goal.criteria import REVIEW, Criterion
@@ -75,7 +75,10 @@ def until_stopped(turns: Turns, state: GoalState, world: World) -> tuple[GoalSta
 
 def iterate(turns: Turns, state: GoalState, world: World) -> GoalState:
     """Call the agent for one step and check the result; save the state before deciding whether to pause."""
-    before = turns.carry(with_step(state))
+    before = with_step(state)
+    if before.has_gates:
+        before = before._replace(step_base=world.tree(True))
+    before = turns.carry(before)
     number = before.iteration + 1
     world.emit(iteration_started(before))
     if step_class(before) != "2A":
@@ -104,7 +107,8 @@ def iterate(turns: Turns, state: GoalState, world: World) -> GoalState:
 def check_step(state: GoalState, result: CallResult, world: World) -> tuple[GoalState, StepOutcome]:
     """Check the work of one call: first the mustNot entries, then the criteria if none is violated."""
     number, claim = state.iteration + 1, answers.redacted(claim_of(result), world.redact)
-    state, violations = check_must_not(with_claim(state, claim), world, number)
+    said = world.redact(prompts.last_words(answers.without_blocks(result.text)))
+    state, violations = check_must_not(with_claim(state, claim)._replace(said=said), world, number)
     sha = world.shape_file()[1]
     outcome = StepOutcome(result, claim, violations, reshaped=bool(state.shape_sha256) and sha != state.shape_sha256)
     state = state._replace(shape_sha256=sha if outcome.reshaped else state.shape_sha256)
@@ -198,7 +202,7 @@ def ask_gate(turns: Turns, state: GoalState, world: World) -> GoalState:
         return state if world.signalled() else turns.carry(closed)
     if not state.has_gates:
         return state._replace(gate="")
-    answer = world.ask_user(question(state))
+    answer = world.ask_user(question(state, world))
     if world.signalled():
         return state
     opened = turns.carry(state._replace(gate=""))
@@ -209,11 +213,13 @@ def ask_gate(turns: Turns, state: GoalState, world: World) -> GoalState:
     return opened._replace(pause=state.gate, reason=f"gate {state.gate}")
 
 
-def question(state: GoalState) -> Question:
+def question(state: GoalState, world: World) -> Question:
+    """Return the question of gate G1 or G2; G2 shows what the step has changed."""
     if state.gate == "G1":
         numbered = tuple(f"{place}. {name}" for place, name in enumerate(state.steps, 1))
         return Question("G1", "Proceed?", (f"G1: Decomposed into {len(state.steps)} steps:", *numbered))
-    return Question("G2", state.asks)
+    seen = prompts.shown_work(state, world, state.step_base, state.iteration)
+    return Question("G2", state.asks, seen, base=state.step_base)
 
 
 def offer_more(turns: Turns, state: GoalState, ending: Ending, world: World) -> GoalState | None:

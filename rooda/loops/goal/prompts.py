@@ -218,6 +218,43 @@ def evidence(state: GoalState, world: World, names: list[str]) -> str:
     return "\n\n".join(found)
 
 
+# What the gates G2 and G3 show of the work.
+MOST_WORDS, MOST_LINES = 600, 8
+
+
+def last_words(text: str) -> str:
+    """Return the end of an agent's message: its last lines, cut to what a person reads at a question."""
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    return "\n".join(lines[-MOST_LINES:])[-MOST_WORDS:]
+
+
+def shown_work(state: GoalState, world: World, base: str, since: int = 0) -> tuple[str, ...]:
+    """Return the lines above a question about the work: changed files, the agent's words, and the evidence.
+
+    `since`: only evidence of this iteration and later.
+    """
+    changed = world.diffstat(base) if base else ()
+    said = [f"  {line}" for line in state.said.splitlines()]
+    pairs = zip(state.brief.criteria, state.marks, strict=True)
+    shown = [
+        f"  {'✓' if mark.met else '✗'} {each.name} ({mark.verification}): {mark.evidence}"
+        for each, mark in pairs
+        if mark.evidence and _iteration_of(mark.evidence) >= since
+    ]
+    return (
+        *(("Changed:", *changed) if changed else ("Changed: nothing",) if base else ()),
+        *(("The agent says:", *said) if said else ()),
+        *(("Evidence:", *shown) if shown else ()),
+        *(("d shows the diff.",) if changed else ()),
+    )
+
+
+def _iteration_of(evidence: str) -> int:
+    """Return the iteration in the name of an evidence file, such as `3-tests pass.txt`."""
+    number = evidence.rpartition("/")[2].partition("-")[0]
+    return int(number) if number.isdecimal() else 0
+
+
 # Parts of prompts.
 Template = Callable[[str], str]
 LONGEST_TAIL = 4000

@@ -74,6 +74,8 @@ class GoalState(NamedTuple):
     error: str = ""  # the error line whose normalized form is `signature`
     gate: str = ""  # the question to ask next: G1, G2, close
     asks: str = ""  # text of G2
+    step_base: str = ""  # the git tree before the step, for G2
+    said: str = ""  # the end of the agent's last message, for G2 and G3
     denied: bool = False  # the user just denied completion, so G2 would be a second question
     gates_off: bool = False
     keep: str = ""  # keep | delete | ""

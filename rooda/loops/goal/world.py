@@ -60,6 +60,7 @@ class Question(NamedTuple):
     text: str
     lines: tuple[str, ...] = ()  # printed above the question
     hint: str = "[Y/n]"
+    base: str = ""  # a git tree: the answer "d" shows the diff since then
 
 
 class World(Protocol):
@@ -120,6 +121,9 @@ class World(Protocol):
 
     def diff(self, base: str) -> str:
         """Return the diff from the tree `base` to the work tree."""
+
+    def diffstat(self, base: str) -> tuple[str, ...]:
+        """Return the changed files since the tree `base`, as `git diff --stat` shows them."""
 
     def fingerprints(self, commands: Sequence[str]) -> tuple[Fingerprint, ...]:
         """Hash the test files and the files that define these commands."""

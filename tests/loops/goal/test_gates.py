@@ -5,7 +5,7 @@ import os
 import pytest
 
 from rooda.loops.goal.scoring import skips_gates
-from tests.kit.goal import SPEC, B, Goals, blocks
+from tests.kit.goal import SPEC, A, B, Goals, blocks, claim
 from tests.kit.processes import Terminal, until
 
 KEEP = "Writing state to .loop/state.json. Delete after session? [Y/n]"
@@ -64,6 +64,25 @@ def test_C_032_C_042_C_043_C_044_C_045_three_checkpoints_on_a_terminal(g: Goals)
     text = terminal.out
     assert [text.count(word) for word in ("Proceed?", "Continue?", "Confirm done?")] == [1, 1, 1]
     assert g.public["exit_signal"] is True and g.public["status"] == "completed"
+
+
+def test_L_33_gates_show_the_work(g: Goals) -> None:
+    """G2 and G3: changed files, the agent's words, the evidence; `d` shows the diff and asks again."""
+    colleague(g)
+    g.side("step-1", "echo first words >one.txt")
+    g.side("step-2", "echo second words >two.txt")
+    g.out("step-2", claim(True, "I wrote the second file."))
+    ran = g.run(stdin=b"y\nd\ny\nd\ny\n")
+    assert ran.code == 0, ran.both
+    g2, _, g3 = ran.out.partition("Step step1 complete. Continue?")
+    g3 = g3[: g3.index("All criteria met. Confirm done?")]
+    assert (
+        "one.txt | 1 +" in g2
+        and f"  ✓ {A} (execution output): .loop/evidence/1-{A}.txt" in g2
+        and "d shows the diff." in g2
+    )
+    assert "one.txt | 1 +" in g3 and "two.txt | 1 +" in g3 and "The agent says:\n  I wrote the second file.\n" in g3
+    assert ran.out.count("+first words") == 2 and ran.out.count("+second words") == 1
 
 
 @pytest.mark.parametrize("answers, calls, reason", [(b"n\n", 1, "gate G1"), (b"y\nn\n", 2, "gate G2")])
