@@ -163,6 +163,9 @@ class Output(Protocol[Value_co]):
     def read(self) -> Value_co:
         """Parse the files; raise Broken if one is missing or breaks its contract."""
 
+    def unwrapped(self, written: str) -> str:
+        """Return what the agent wrote or printed without a fence and words around it."""
+
     def check_printed(self, printed: str) -> None:
         """Raise Broken if the agent's printed output can't replace its missing file."""
 
@@ -180,6 +183,9 @@ class SensorFiles(NamedTuple):
     def read(self) -> tuple[Reading, ...]:
         pairs = zip(self.paths, self.node.sensors, strict=True)
         return tuple(_checked(path, contract.reading, sensor.name) for path, sensor in pairs)
+
+    def unwrapped(self, written: str) -> str:
+        return contract.unwrapped(written, contract.FRONT)
 
     def check_printed(self, printed: str) -> None:
         contract.reading(printed, self.node.sensors[0].name)
@@ -203,6 +209,9 @@ class ControllerFile(NamedTuple):
     def read(self) -> Decision:
         return _checked(self.paths[0], contract.decision, self.needs_plan)
 
+    def unwrapped(self, written: str) -> str:
+        return contract.unwrapped(written, contract.FRONT)
+
     def check_printed(self, printed: str) -> None:
         contract.decision(printed, self.needs_plan)
 
@@ -219,6 +228,9 @@ class ActuatorFile(NamedTuple):
 
     def read(self) -> Action:
         return _checked(self.paths[0], contract.action)
+
+    def unwrapped(self, written: str) -> str:
+        return contract.unwrapped(written, contract.REPORT)
 
     def check_printed(self, printed: str) -> None:
         contract.require_report(printed)

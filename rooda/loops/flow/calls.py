@@ -1,4 +1,4 @@
-"""Make agent calls for a flow: undo forbidden changes, check the outputs, retry a failed call once."""
+"""Make agent calls for a flow: undo forbidden changes, check the outputs, retry what failed."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -6,22 +6,26 @@ from contextlib import contextmanager
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from rooda.agents.backoff import backoff
-from rooda.agents.outcome import FATAL, USAGE_LIMIT, in_words
+from rooda.agents.last_words import last_words
+from rooda.agents.outcome import USAGE_LIMIT, in_words, refusal
 from rooda.agents.records import Agent, Call, Reply
 from rooda.base import files
+from rooda.base.text import telling_line
 from rooda.errors import Interrupted
+from rooda.loops.flow import prompts
 from rooda.loops.flow.artifacts import Output, text, write
-from rooda.loops.flow.contract import Broken, unfenced
+from rooda.loops.flow.contract import Broken
 from rooda.loops.flow.events import NodeAnswered
 from rooda.loops.flow.guard import Guard
-from rooda.loops.flow.model import NodeFailed
+from rooda.loops.flow.model import CallFailed, NodeFailed
 from rooda.run.event_records import Problem
 from rooda.run.prompts import Measure
 from rooda.run.session import Session
 from rooda.run.setup import Setup
 
 ESTIMATED = ""  # no token encoding: estimate tokens as a quarter of the characters
-TRIES = 2
+TRIES = 3  # calls that fail in a row: exit code, timeout, overloaded service
+ANSWERS = 2  # answers that break the contract
 OFFENCES = 2  # of one agent file in a run; the second offence ends the node
 WORDS = {
     "timeout": "ended after {limit} s",
@@ -43,6 +47,7 @@ class Request(NamedTuple, Generic[Value]):
     agent: Agent
     prompt: str
     output: Output[Value]
+    again: str  # what a second request adds to the prompt
     may_edit: bool = False
 
     @property
@@ -59,24 +64,43 @@ class Calls:
         self._offences: dict[str, int] = {}
 
     def make(self, request: Request[Value]) -> Value:
-        """Make the call and return its parsed output; raise NodeFailed after the last attempt."""
-        failed = 0
+        """Make the call and return its parsed output.
+
+        Raise NodeFailed after the last answer that breaks its contract, CallFailed after the last call that failed.
+        """
+        attempt, broken = 0, 0
+        asked = request
         while True:
-            reply = self._ask(request, failed + 1)
-            problem = in_words(reply, WORDS)
+            reply, attempt = self._answered(asked, attempt)
+            try:
+                return self._read(request, reply, _stem(request, attempt))
+            except Broken as problem:
+                broken += 1
+                if broken == ANSWERS:
+                    raise NodeFailed(f"{request.name} failed", str(problem)) from None
+                self._say_again(request, str(problem))
+                asked = request._replace(prompt=prompts.after_breach(request.prompt, request.again, str(problem)))
+
+    def _answered(self, request: Request[Value], attempt: int) -> tuple[Reply, int]:
+        """Call until a call does not fail; return its reply and number. Raise CallFailed if no retry can help."""
+        for failed in range(1, TRIES + 1):
+            reply = self._ask(request, attempt + failed)
+            problem = _failure(reply)
             if not problem:
-                try:
-                    return self._read(request, reply, _stem(request, failed + 1))
-                except Broken as broken:
-                    problem = str(broken)
-            failed += 1
-            if failed == TRIES or reply.outcome in FATAL or (reply.ended == "not-started" and not reply.retryable):
-                raise NodeFailed(f"{request.name} failed", problem)
-            again = f"{request.path}, iteration {request.label}: {request.name}: {problem}; retrying"
-            self._session.emit(Problem(text=again))
-            if reply.retryable:
-                self._session.wait(backoff(self._setup.retry_wait, failed, reply.retry_after))
+                return reply, attempt + failed
+            if failed == TRIES or refusal(reply) or (reply.once and failed > 1):
+                break
+            self._say_again(request, problem)
+            self._session.wait(backoff(self._setup.retry_wait, failed, reply.retry_after))
             self._stop_if_signalled()
+        for path in request.output.paths:
+            files.remove_tree(path)  # a resume takes an existing file for the step's result
+        raise CallFailed(f"{request.path}, iteration {request.label}: {request.name} failed: {problem}")
+
+    def _say_again(self, request: Request[Value], problem: str) -> None:
+        again = f"{request.path}, iteration {request.label}: {request.name}: {problem}; retrying"
+        self._session.emit(Problem(text=again))
+        self._stop_if_signalled()
 
     @contextmanager
     def guarded(self, who: str, outputs: Sequence[str], may_edit: bool, may_commit: bool = False) -> Iterator[None]:
@@ -121,13 +145,16 @@ class Calls:
         """Parse the output; if its only file is missing, use what the agent printed if that is valid."""
         paths = request.output.paths
         if len(paths) == 1 and text(paths[0]) is None:
-            printed = unfenced(reply.answer.whole or "")
+            printed = request.output.unwrapped(reply.answer.whole or "")
             try:
                 request.output.check_printed(printed)
             except Broken:
                 pass  # reading the output reports the missing file
             else:
                 write(paths[0], printed)
+        for path in paths:
+            if (content := text(path)) and (unwrapped := request.output.unwrapped(content)) != content:
+                write(path, unwrapped)
         self.keep(request.kind, request.path, request.label, stem, paths)
         return request.output.read()
 
@@ -138,7 +165,15 @@ class Calls:
 
 def _stem(request: Request[Any], attempt: int) -> str:
     """Return the file name prefix of a call's files."""
-    return f"{request.number:04d}-{request.kind}-{request.label}" + ("-again" if attempt > 1 else "")
+    again = "" if attempt == 1 else "-again" if attempt == 2 else f"-again-{attempt - 1}"
+    return f"{request.number:04d}-{request.kind}-{request.label}{again}"
+
+
+def _failure(reply: Reply) -> str:
+    """Return why a call failed, with the agent's last line; "" if it succeeded."""
+    problem = in_words(reply, WORDS)
+    said = telling_line(last_words(reply)) if problem else ""
+    return f"{problem} ({said})" if said and said not in problem else problem
 
 
 def _measure(text: str, setup: Setup) -> Measure:

@@ -113,6 +113,26 @@ def unfenced(text: str) -> str:
     return rest[:-count].removesuffix("\n") + "\n" if count >= 3 else text
 
 
+FRONT = re.compile(r"^---[ \t]*\r?\n(?=[\w-]+[ \t]*:)", re.MULTILINE)
+REPORT = re.compile(r"^#{1,2} (?:Actuator Output|What Was Done)\b", re.MULTILINE | re.IGNORECASE)
+
+
+def unwrapped(text: str, begin: re.Pattern[str]) -> str:
+    """Return an agent's text without the code fence around it and without the words before it.
+
+    `begin` matches its beginning; a text that already begins so is returned unchanged.
+    """
+    plain = unfenced(text)
+    found = begin.search(plain)
+    before = plain[: found.start()] if found else ""
+    if not found or not before.strip("\ufeff \t\r\n"):
+        return plain
+    rest, opening = plain[found.start() :], before.rstrip().rpartition("\n")[2].strip()
+    mark = re.match(r"`{3,}|~{3,}", opening)
+    closing = rest.rfind(f"\n{mark[0]}") if mark else -1
+    return rest[: closing + 1] if closing >= 0 else rest
+
+
 def all_pass(readings: Sequence[Reading]) -> bool:
     """True if every sensor passes; False without sensors."""
     return bool(readings) and all(reading.status == PASS for reading in readings)

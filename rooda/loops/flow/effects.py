@@ -92,6 +92,7 @@ class Effects(FlowWorld):
                 agent=self._settings.agents.for_call("sensor", lenient(sensors[0].text), CHEAP),
                 prompt=prompts.sensors(prompt_text("sensors.md"), sensors),
                 output=output,
+                again=prompt_text("again.md"),
             )
         )
 
@@ -115,6 +116,7 @@ class Effects(FlowWorld):
                 agent=self._settings.agents.for_call("controller", lenient(text), word),
                 prompt=prompt,
                 output=ControllerFile(self._run_files, node),
+                again=prompt_text("again.md"),
             )
         )
 
@@ -135,6 +137,7 @@ class Effects(FlowWorld):
                 agent=self._settings.agents.for_call("actuator", lenient(text), MAKER),
                 prompt=prompts.actuator(prompt_text("actuator.md"), text, reminder, folder),
                 output=ActuatorFile(self._run_files, node),
+                again=prompt_text("again.md"),
                 may_edit=True,
             )
         )

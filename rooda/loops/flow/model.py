@@ -98,6 +98,10 @@ class NodeFailed(Exception):
         self.why, self.detail = why, detail
 
 
+class CallFailed(Exception):
+    """An agent call failed, after any retries. The run's files stay as they are, so that a resume repeats the call."""
+
+
 class Breach(NamedTuple):
     """A forbidden action of an agent; `text` continues a sentence that starts with the agent's name."""
 

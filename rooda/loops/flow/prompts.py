@@ -71,6 +71,11 @@ def actuator(preface: str, text: str, reminder: str, folder: str) -> str:
     return f"{preface.rstrip()}\n\n{instructions.rstrip()}\n\n{filled(reminder, paths)}"
 
 
+def after_breach(prompt: str, again: str, problem: str) -> str:
+    """Return the prompt of a second request, which quotes what was wrong with the first answer."""
+    return f"{prompt.rstrip()}\n\n{filled(again, {'{problem}': problem})}"
+
+
 def sensors_section(described: Sequence[SensorPrompt]) -> str:
     """Return the name, output file and target of each sensor as Markdown."""
     if not described:

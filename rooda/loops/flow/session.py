@@ -41,6 +41,7 @@ from rooda.loops.flow.model import (
     LIMIT,
     REASON_OF,
     RUNNING,
+    CallFailed,
     NodeEntry,
     NodeFailed,
     NodeState,
@@ -250,6 +251,8 @@ def run_session(
             return _end_open(session, state, "signal", code_of_signal(cut.number), "Interrupted", signals.abandoned)
         except LimitReached as limit:
             return _end_open(session, state, "limit", limit.code, limit.what, hint=limit.hint, cause=limit.cause)
+        except CallFailed as failed:
+            return _end_open(session, state, "error", FAILED, str(failed))
         except (NodeFailed, RoodaError, OSError) as problem:  # the error could not be committed
             return _end_open(session, state, "error", FAILED, _sentence(problem))
         finally:

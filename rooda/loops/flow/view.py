@@ -77,11 +77,16 @@ def _problem(record: Json, past: Past) -> Iterator[Reason]:
 def _why_ended(record: Json, past: Past) -> Iterator[Reason]:
     said = LINES["run.ended"](record)[0].message
     rule = limits(record) if record["reason"] == "limit" else _RULES.get(record["reason"], "")
+    rule = "the state is kept; a resume repeats the step" if _is_open_error(record) else rule
     text = "; ".join(filter(None, (said, stopped(record), rule)))
     last = past.this_iteration.get("node.ended", {})
     evidence = _decision(last, past) if last and record["reason"] == MET else ("", "")
     evidence = past.transcript() if record["reason"] == "error" else evidence
     yield Reason(record["ts"], 0, "ended", f"{text} (exit {record['exit_code']})", *evidence)
+
+
+def _is_open_error(record: Json) -> bool:
+    return bool(record["reason"] == "error" and record["status"] == RUNNING)
 
 
 def _of_node(record: Json, rule: str) -> str:

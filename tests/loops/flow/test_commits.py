@@ -204,7 +204,7 @@ def test_F_164_artifacts_hold_the_latest_only(flow: Flow) -> None:
 def test_F_150_F_152_F_135_an_error_is_written_everywhere(flow: Flow) -> None:
     """A failing child sets `error` in its own and its parent's result and commit and in the state; exit 1."""
     flow.scenario("S2")
-    flow.say("actuator-impl", "!exit 3\n")
+    flow.say("actuator-impl", "!nowrite\n")
     ran = flow.run()
     assert ran.code == 1
     assert "ended with an error" in ran.both
@@ -246,7 +246,7 @@ def test_F_137_an_error_at_the_entry_names_the_sensors(flow: Flow) -> None:
 def test_F_156_an_action_that_failed_is_not_denied(flow: Flow) -> None:
     """The commit has the files that the failed action left; valid readings still count."""
     flow.scenario("S1")
-    flow.say("actuator-main", "!edit src.txt half\n!exit 3\n")
+    flow.say("actuator-main", "!edit src.txt half\n!nowrite\n")
     assert flow.run().code == 1
     assert flow.at("1").fields["sensors"] == "unit: fail"
     result = flow.shown("1", flow.ap("main", "result-output.md"))
