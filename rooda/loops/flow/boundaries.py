@@ -125,7 +125,8 @@ def position(record: NodeRecord) -> Position:
         state = own[-1].state
         return Position(state, _finished_steps(record, state.iteration + 1) if state.status == RUNNING else ())
     known = record.status == RUNNING or (record.status != "" and record.step in ("", CHILD))
-    if record.on_stack and known and record.iteration >= 1:  # a handwritten state without commits
+    earlier = bool(record.boundaries)  # its files may be of an entry from an earlier iteration of its parent
+    if record.on_stack and known and record.iteration >= 1 and not earlier:  # a handwritten state without commits
         return Position(NodeState(record.iteration - 1), _finished_steps(record, record.iteration))
     return Position(None, _of_entry(record))
 

@@ -47,6 +47,7 @@ class CallSettings(NamedTuple):
     agents: FlowAgents
     native: bool = False  # rooda runs the sensor commands itself
     sensor_timeout: float = 0.0
+    stuck_after: int = 0  # iterations without progress that end a node; 0: any number may pass
 
 
 class Effects(FlowWorld):
@@ -54,6 +55,7 @@ class Effects(FlowWorld):
 
     def __init__(self, session: Session, run_files: RunFiles, guard: Guard, settings: CallSettings) -> None:
         self._session, self._run_files, self._settings = session, run_files, settings
+        self._guard = guard
         self._calls = Calls(session, settings.setup, guard)
 
     def signalled(self) -> int:
@@ -146,6 +148,12 @@ class Effects(FlowWorld):
     def readings(self, entry: NodeEntry) -> tuple[Reading, ...]:
         pairs = zip(entry.node.sensors, artifacts.readings(self._run_files, entry.node), strict=True)
         return tuple(found or Reading(sensor.name, PENDING) for sensor, found in pairs)
+
+    def tree(self) -> str:
+        return self._guard.tree()
+
+    def stuck_after(self) -> int:
+        return self._settings.stuck_after
 
     def result(self, entry: NodeEntry) -> Action:
         return result(self._run_files, entry.node)

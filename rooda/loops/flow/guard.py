@@ -54,6 +54,12 @@ class Guard:
             return None
         return self._differing(self._base, self._tree)
 
+    def tree(self) -> str:
+        """Return the git tree of the current work tree, without the run's folder and ignored files."""
+        if not self._tree:
+            self._tree = self._snapshot()
+        return self._tree
+
     def committed(self) -> None:
         """Update the guard after a commit of rooda; hooks may have changed files."""
         self._head = read_head(self._repo)
@@ -61,11 +67,10 @@ class Guard:
         self._tree = self._base = "" if self._hooks else self._tree
 
     def before(self) -> GuardState:
-        if not self._tree:
-            self._tree = self._snapshot()
+        tree = self.tree()
         refs = self._refs.before(self._head.branch)
         return GuardState(
-            self._head, self._tree, self._file_states(), guard_git.files_before(self._repo), refs, self.nested.before()
+            self._head, tree, self._file_states(), guard_git.files_before(self._repo), refs, self.nested.before()
         )
 
     def after(self, before: GuardState, own: Iterable[str], may_edit: bool, may_commit: bool = False) -> list[Breach]:

@@ -1,6 +1,6 @@
 """Settings that only flows have."""
 
-from rooda.settings.types import FLAG, RUNS, SECONDS, Key, word
+from rooda.settings.types import FLAG, RUNS, SECONDS, Key, whole, word
 
 OWN = {
     "sensors": Key(
@@ -10,6 +10,11 @@ OWN = {
         trust=RUNS,
     ),
     "sensor_timeout": Key(SECONDS, "seconds that one sensor command may take; 0 = no limit", default=0),
+    "stuck_after": Key(
+        whole(0),
+        "iterations of a node that change no file and measure the same, after which it ends; 0 = any number",
+        default=5,
+    ),
     "no_verify": Key(
         FLAG, "skip git's pre-commit and commit-msg hooks for the run's commits", default=False, trust=RUNS
     ),

@@ -13,6 +13,7 @@ from rooda.loops.flow.model import (
     ERROR,
     LIMIT,
     NOT_ENTERED,
+    PENDING,
     REASON_OF,
     RUNNING,
     Action,
@@ -59,7 +60,18 @@ def turn(run: Run, entry: NodeEntry, state: NodeState, world: FlowWorld) -> Node
         return state._replace(iteration=number, status=COMPLETE, summary="target met", action="target met")
     action = act(run, entry, number, decision, world)
     readings = step(run, world, "SENSORS", world.measure, entry, number)
-    return NodeState(number, RUNNING, readings, one_line(action.text, SUMMARY), one_line(action.text, ACTION))
+    done = NodeState(number, RUNNING, readings, one_line(action.text, SUMMARY), one_line(action.text, ACTION))
+    return judged(done, state, world.tree(), world.stuck_after())
+
+
+def judged(done: NodeState, before: NodeState, tree: str, most: int) -> NodeState:
+    """Count the iterations without progress; raise NodeFailed at the limit `most`, unless it is 0."""
+    measured = {reading.status for reading in before.readings} != {PENDING}
+    same = tree != "" and tree == before.tree and (done.readings == before.readings or not measured)
+    done = done._replace(tree=tree, idle=before.idle + 1 if same else 0)
+    if 0 < most <= done.idle:
+        raise NodeFailed(f"no progress: {done.idle} iterations changed no file and measured the same (stuck_after)")
+    return done
 
 
 def enter(run: Run, entry: NodeEntry, world: FlowWorld) -> NodeState:
@@ -67,8 +79,10 @@ def enter(run: Run, entry: NodeEntry, world: FlowWorld) -> NodeState:
     world.emit(entry_event(entry, NodeState(0)))
     step(run, world, "ENTER", world.enter, entry)
     if entry.inner:
-        return NodeState(0, RUNNING, step(run, world, "MEASURE", world.stubs, entry), ENTRY, ENTRY)
-    return NodeState(0, RUNNING, step(run, world, "MEASURE", world.measure, entry, 0), MEASURED, MEASURED)
+        readings = step(run, world, "MEASURE", world.stubs, entry)
+        return NodeState(0, RUNNING, readings, ENTRY, ENTRY, tree=world.tree())
+    readings = step(run, world, "MEASURE", world.measure, entry, 0)
+    return NodeState(0, RUNNING, readings, MEASURED, MEASURED, tree=world.tree())
 
 
 def act(run: Run, entry: NodeEntry, number: int, decision: Decision, world: FlowWorld) -> Action:

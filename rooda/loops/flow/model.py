@@ -88,6 +88,8 @@ class NodeState(NamedTuple):
     summary: str = ""
     action: str = ""
     error: str = ""  # the reason, if the node ended with an error
+    tree: str = ""  # git tree of the work tree without the run's files; "" if unknown, as after a resume
+    idle: int = 0  # iterations in a row without a change and with the same readings, in this session
 
 
 class NodeFailed(Exception):

@@ -91,7 +91,8 @@ class Prepared(NamedTuple):
     @property
     def call_settings(self) -> CallSettings:
         agents = FlowAgents(self.look, self.agent)
-        return CallSettings(self.setup, agents, self.native, float(self.look.value("sensor_timeout")))
+        timeout, stuck = float(self.look.value("sensor_timeout")), int(self.look.value("stuck_after"))
+        return CallSettings(self.setup, agents, self.native, timeout, stuck)
 
 
 class Invocation(NamedTuple):

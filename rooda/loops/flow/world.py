@@ -35,5 +35,11 @@ class FlowWorld(Protocol):
     def readings(self, entry: NodeEntry) -> tuple[Reading, ...]:
         """Return the current readings in the sensors' files; `pending` for a missing or invalid file."""
 
+    def tree(self) -> str:
+        """Return the git tree of the work tree without the run's own files."""
+
+    def stuck_after(self) -> int:
+        """Return how many iterations without progress end a node; 0: any number may pass."""
+
     def result(self, entry: NodeEntry) -> Action:
         """Return the outcome in an ended node's result file; raise NodeFailed if it is invalid or an error."""

@@ -365,6 +365,31 @@ def test_F_124_the_counter_increases_per_iteration(ran: Ran) -> None:
     assert [front_matter(call["texts"][path])["iteration"] for call in calls] == [1, 2]
 
 
+@pytest.mark.parametrize(("k", "label"), [(5, "5"), (2, "2")])
+def test_L_22_a_node_without_progress_ends(flow: Flow, k: int, label: str) -> None:
+    """After k iterations that change no file and measure the same, the node ends with an error: no progress."""
+    flow.put(limited(FL1, 9))
+    flow.sensor("unit", "fail")
+    flow.controller("main", False)
+    flow.say("actuator-main", "# Actuator Output\n\n## What Was Done\n\nNothing.\n")
+    if k != 5:
+        flow.ws.config(f"{flow.ws.read('rooda.toml')}[flow]\nstuck_after = {k}\n")
+    flow.commit("nothing is done")
+    ran = flow.run()
+    assert ran.code == 1 and "no progress" in ran.out, ran.both
+    assert flow.labels()[-1] == label
+    keys = flow.fm(flow.ap("main", "result-output.md"))
+    assert (keys["status"], keys["termination-reason"], keys["iterations-executed"]) == ("error", "error", k)
+
+
+def test_L_22_a_change_or_a_new_reading_is_progress(flow: Flow) -> None:
+    """A node that changes a file in each iteration, or a parent whose child does, runs to its limit."""
+    flow.scenario("S4")
+    flow.ws.config(f"{flow.ws.read('rooda.toml')}[flow]\nstuck_after = 1\n")
+    flow.commit("one is enough")
+    assert flow.run().code == 4, flow.labels()
+
+
 def test_F_071_the_counter_is_there_before_the_controller(ran: Ran) -> None:
     """At each call of the child's controller its file has the number, and the state names the child."""
     flow, _ = ran("S4")

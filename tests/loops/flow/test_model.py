@@ -177,6 +177,12 @@ class World(FlowWorld):
     def readings(self, entry: NodeEntry) -> tuple[Reading, ...]:
         return self.disk.files.get((entry.node.path, "SENSORS"), (Reading("s", "pending"),))
 
+    def tree(self) -> str:
+        return ""
+
+    def stuck_after(self) -> int:
+        return 0
+
     def result(self, entry: NodeEntry) -> Action:
         return Action("ended")
 

@@ -140,6 +140,27 @@ def test_F_174_F_176_after_a_child_ended_the_parent_measures(flow: Flow, noted: 
     assert flow.labels()[4:] == ["1", "2"]
 
 
+def test_L_25_F_171_a_child_of_an_earlier_iteration_is_entered_again(flow: Flow) -> None:
+    """After a crash before the child's second entry its old files do not count: 2.0 and 2.1 are not skipped."""
+    flow.scenario("S2")
+    flow.sensor("full", "fail", "fail", "pass")
+    flow.controller("delivery", False, False, True)
+    flow.controller("impl", False, True, False, True)
+    kill_at(flow, "controller-delivery.2")
+    path = flow.rd("run-state.md")
+    text = flow.ws.read(path).replace("active-step: controller", "active-step: child")
+    flow.ws.write(path, text.replace("  - delivery\n", "  - delivery\n  - delivery/impl\n"))
+    edited_state(flow, active_node_path="delivery/impl")
+    flow.ws.write(flow.ap("delivery", "controller-output.md"), flow.scripts["controller-delivery.2"])
+    flow.ws.write(
+        flow.ap("delivery", "orchestrator-output.md"),
+        re.sub("iteration: .*", "iteration: 2", flow.ws.read(flow.ap("delivery", "orchestrator-output.md")), count=1),
+    )
+    ran = flow.resume()
+    assert ran.code == 4, ran.both
+    assert flow.labels() == ["0", "1.0", "1.1", "1.2", "1", "2.0", "2.1", "2.2", "2", "3"]
+
+
 @pytest.mark.parametrize("noted", [True, False])
 def test_F_175_an_action_and_no_measurement(flow: Flow, noted: bool) -> None:
     """The sensors are called; the actuator is not called again."""
