@@ -11,6 +11,7 @@ from rooda.base import files, workspace_files
 from rooda.base.yaml import lenient
 from rooda.errors import FAILED, UNDECIDED, USAGE, Interrupted
 from rooda.loops import configuration
+from rooda.loops.flow import topology
 from rooda.loops.flow.model import Action, Node, NodeFailed, chain
 from rooda.processes import detach
 from rooda.run.records import Command
@@ -54,9 +55,10 @@ def warnings(look: Lookup, agent: Agent, words: list[str]) -> list[str]:
 
 
 def check(where: Where, root: Node) -> list[str]:
-    """Return warnings about features that the flow needs and the configured agent lacks."""
+    """Return warnings about what the flow needs and the configured agent lacks; raise ConfigProblem for a bad file."""
     found = configuration.load(where.workspace, where.config)
     made, look = setup(found, "flow", {})
+    topology.require_outputs(where.workspace, root, look.value("sensors") == "native")
     if made.agent is None:
         return ["no agent is configured; a run needs one: [flow] agent, or --agent, or --ai-cmd"]
     words = {"haiku": 1, "sonnet": 1}

@@ -136,6 +136,7 @@ def prepare(call: Invocation) -> Prepared:
     repository.require_ready(call.repo)
     how = (call.asked.json, call.asked.remembered)
     prepared = Prepared(call.setup, call.look, agent, topology, call.repo, screen, *how)
+    flow_topology.require_outputs(call.where.workspace, topology.root, prepared.native)
     if prepared.native:
         require_commands(prepared)
         trusting.require_files(call.found, _sensors(call.where.workspace, topology))

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 from rooda.base import files, workspace_files, yaml
 from rooda.errors import ConfigProblem
-from rooda.loops.flow.model import COMPOSITE, DIRECT, FLOW_FILE, LOOP, Node, Sensor
-from rooda.settings.types import did_you_mean, shown
+from rooda.loops.flow.model import COMPOSITE, DIRECT, FLOW_FILE, LOOP, Node, Sensor, chain
+from rooda.settings.types import did_you_mean, is_near, shown
 
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 SENSOR = re.compile(r"[^\x00-\x1f\x7f,:/\[\]]+")
+OUTPUT = "{output-path}"  # a placeholder of sensors and actuators
 DEEPEST = 60  # nested nodes
 NODE_KEYS = ("id", "type", "controller", "actuator", "sensors", "termination")
 ACTUATOR_KEYS = {DIRECT: ("strategy", "agent"), COMPOSITE: ("strategy", "child")}
@@ -49,6 +50,18 @@ def load(project: str) -> Topology:
     return Topology(root, files.sha256(data), tuple(reader.warnings))
 
 
+def require_outputs(project: str, root: Node, native: bool) -> None:
+    """Raise ConfigProblem if agent files do not name the file to write; native sensors need not."""
+    found = []
+    for node in chain(root):
+        sensors = [] if native else [("sensor", sensor.path) for sensor in node.sensors]
+        for what, path in [*sensors, *([("actuator.agent", node.agent)] if node.agent else [])]:
+            if OUTPUT not in workspace_files.text(project, path):
+                found.append(f"{node.path}: {what}: {path} has no {OUTPUT}, the file that its agent writes")
+    if found:
+        raise ConfigProblem("\n".join(dict.fromkeys(found)), f"Say in the file: Then write {OUTPUT}.")
+
+
 class _Reader:
     """Builds the nodes from the parsed document and collects all errors and warnings."""
 
@@ -82,6 +95,8 @@ class _Reader:
         if not isinstance(inner, dict):
             self._fault(("defaults",), "", f"defaults.termination must be a map, got {_kind(inner)}")
             return None
+        self._unknown(value, ("defaults",), "", ("termination",), "defaults.")
+        self._unknown(inner, ("defaults", "termination"), "", ("max_iterations", "on_error"), "defaults.termination.")
         if (rule := inner.get("on_error", "fail-fast")) != "fail-fast":
             self._fault(("defaults", "termination", "on_error"), "", f"on_error must be fail-fast, got {_kind(rule)}")
         return inner.get("max_iterations")
@@ -187,12 +202,15 @@ class _Reader:
             self._fault(at, path, f"{what}: {value} is not inside the project")
         elif not os.path.isfile(full):
             self._fault(at, path, f"{what}: there is no file {value}")
+        elif _is_empty(full, what):
+            self._fault(at, path, f"{what}: {value} is empty")
         return os.path.normpath(value)
 
     def _unknown(self, value: dict[str, Any], at: Path, path: str, keys: tuple[str, ...], what: str = "") -> None:
         for key in value:
             if key not in keys:
-                self._warn((*at, key), path, f"unknown key {what}{key}{did_you_mean(key, keys)}")
+                report = self._fault if is_near(str(key), keys) else self._warn  # a misspelt key sets nothing
+                report((*at, key), path, f"unknown key {what}{key}{did_you_mean(key, keys)}")
 
     def _place(self, at: Path) -> int:
         while at and at not in self._lines:
@@ -205,6 +223,15 @@ class _Reader:
 
     def _warn(self, at: Path, path: str, text: str) -> None:
         self.warnings.append(_sentence(self._place(at), path, text))
+
+
+def _is_empty(path: str, what: str) -> bool:
+    """True if an agent file says nothing; a sensor may say all in its front matter."""
+    try:
+        text = files.to_text(files.read_ours(path))
+    except OSError:
+        return False  # unreadable: the call reports it
+    return not (text if what == "sensor" else yaml.front_matter(text)[1]).strip()
 
 
 def _sentence(line: int, path: str, text: str) -> str:

@@ -168,6 +168,7 @@ def test_F_202_the_last_twenty_commits(flow: Flow) -> None:
 
     flow.scenario("S3")
     flow.put(limited(FL1, 21))
+    flow.ws.config(f"{flow.ws.read('rooda.toml')}[flow]\nstuck_after = 0\n")
     flow.commit("long")
     assert flow.run(timeout=120).code == 4
     facts = json.loads(flow.ws.rooda("flow", "status", "--json").out)

@@ -158,6 +158,26 @@ def test_F_005_F_006_F_007_every_agent_file_must_exist(flow: Flow, name: str) ->
     refused(flow, where, path)
 
 
+UNUSABLE = {
+    "L_23 an empty controller": ("controller-impl", "", "delivery/impl: controller: "),
+    "L_23 only front matter": ("actuator-impl", "---\nmodel: opus\n---\n\n", "delivery/impl: actuator.agent: "),
+    "L_23 a sensor without its output": ("sensor-full", "Run the tests.\n", "delivery: sensor: "),
+    "L_23 an actuator without its output": ("actuator-impl", "Edit.\n", "has no {output-path}"),
+}
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_L_23_an_unusable_agent_file_fails_the_check(flow: Flow, name: str) -> None:
+    """An agent file that is empty, or names no file to write: exit 2 from the check and from a start."""
+    file, text, said = UNUSABLE[name]
+    flow.put(FL2)
+    flow.ws.write(f"{AGENTS}/loop-{file}.md", text)
+    flow.commit("an unusable file")
+    checked = flow.ws.rooda("flow", "check")
+    assert checked.code == 2 and said in checked.err and f"loop-{file}.md" in checked.err, checked.both
+    refused(flow, said)
+
+
 def changed(flow: Flow, *path: Any, value: Any) -> None:
     """Set one value of the two-level flow file; None removes it."""
     flow.put(FL2)
@@ -203,6 +223,12 @@ WRONG = {
     "absolute": (("flow", "controller"), "/etc/hostname", "is not inside the project"),
     "strategy a list": (("flow", "actuator", "strategy"), ["composite"], "delivery: actuator.strategy"),
     "loop a list": (("flow", "actuator"), {"strategy": "loop", "loop": ["ooda"]}, "delivery: actuator.loop"),
+    "L_23 a misspelt limit": (("flow", "termination"), {"max_iteration": 3}, "unknown key termination.max_iteration;"),
+    "L_23 a misspelt default": (
+        ("defaults", "termination"),
+        {"max_iteration": 3},
+        "defaults.termination.max_iteration;",
+    ),
     "on_error": (("defaults", "termination", "on_error"), "go-on", "on_error must be fail-fast"),
 }
 
