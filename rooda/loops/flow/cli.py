@@ -61,11 +61,20 @@ def check(ctx: click.Context, as_json: bool) -> int:
 
 @click.pass_context
 def _run(
-    ctx: click.Context, /, task: tuple[str, ...], going: str | None, new: bool, allow_dirty: bool, **typed: object
+    ctx: click.Context,
+    /,
+    task: tuple[str, ...],
+    going: str | None,
+    new: bool,
+    allow_dirty: bool,
+    commit_setup: bool,
+    **typed: object,
 ) -> int:
     from rooda.loops.flow import start
 
-    return start.run(with_typed(where(ctx), typed), typed, start.RunArguments(task, going, new, allow_dirty))
+    return start.run(
+        with_typed(where(ctx), typed), typed, start.RunArguments(task, going, new, allow_dirty, commit_setup)
+    )
 
 
 run = click.Command(
@@ -83,6 +92,7 @@ run = click.Command(
         ),
         click.Option(["--new"], is_flag=True, help="Start a new run and leave unfinished runs as they are."),
         click.Option(["--allow-dirty"], is_flag=True, help="Include uncommitted changes in the first commit."),
+        click.Option(["--commit-setup"], is_flag=True, help="Commit new or changed files of the flow first, here."),
         options.worktree(),
         *options.for_kind(),
     ],

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rooda.base import files
+from rooda.errors import RoodaError
 from rooda.git import command
 from rooda.git.repository import GIT_TIMEOUT, Repo
 from rooda.git.work_tree import add_command
@@ -99,6 +100,32 @@ class Committer(NamedTuple):
 def _must_add(done: Captured) -> None:
     if done.code:
         raise NodeFailed("git can't add the changes", command.error_text(done))
+
+
+def commit_paths(repo: Repo, paths: Sequence[str], subject: str, verify: bool) -> None:
+    """Commit these paths, relative to the repository's top, and nothing else; raise RoodaError if git refuses."""
+    repo.run("add", "--", *paths)
+    words = [
+        "--literal-pathspecs",
+        "commit",
+        "-q",
+        "-m",
+        subject,
+        *([] if verify else ["--no-verify"]),
+        "--only",
+        "--",
+        *paths,
+    ]
+    done = command.run(words, repo.top, env=repo.env, hooks=verify, timeout=GIT_TIMEOUT)
+    if done.code:
+        raise RoodaError(f"The commit was refused: {command.error_text(done)}", "Commit these files yourself.")
+
+
+def has_work(repo: Repo, commit: str, folder: str) -> bool:
+    """True if a commit changes more than the files in the project folder `folder`."""
+    where = (":/", f":(top,exclude,literal){repo.inside(folder)}")
+    words = ["diff-tree", "-r", "--quiet", f"{commit}^", commit, "--", *where]
+    return bool(command.run(words, repo.top, env=repo.env, literal=False).code)
 
 
 def uncommit(repo: Repo, commit: str) -> None:

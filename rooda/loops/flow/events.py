@@ -86,6 +86,8 @@ class RunEnded(Event, name="run.ended", durable=True):
     elapsed: float  # duration of this session in seconds
     base_branch: str = ABSENT  # only if the run has ended: the base branch
     commits: int = ABSENT  # only if the run has ended: number of commits
+    # only if the run has ended: its first commit if that has changes of the user that were not committed, else empty
+    own_changes: str = ABSENT
     executed: int = ABSENT  # only if the run has ended: number of iterations in which the top node's controller ran
     max_iterations: int = ABSENT  # only if the run has ended: the top node's limit
     sensors: Mapping[str, Sensor] = ABSENT  # only if the run has ended: the top node's readings

@@ -22,7 +22,7 @@ from rooda.errors import (
     code_of_signal,
 )
 from rooda.git import command
-from rooda.git.repository import Repo, nul_terminated
+from rooda.git.repository import Repo, nul_terminated, read_head
 from rooda.loops import configuration, launch, trusting
 from rooda.loops.flow import commits, effects, repository
 from rooda.loops.flow import topology as flow_topology
@@ -191,11 +191,29 @@ def require_clean(prepared: Prepared, allowed: bool) -> None:
     listed = "\n".join(rows)
     if allowed:
         launch.warn(prepared.screen, f"These uncommitted changes become part of the first commit:\n{listed}")
-    elif not _confirmed(listed):
+    elif not _agreed(f"The work tree has uncommitted changes:\n{listed}", "Include them in the first commit? [y/N] "):
         raise Undecided(
             f"The work tree has uncommitted changes; nothing was started.\n{listed}",
             "Commit or stash them, or include them in the first commit: rooda flow run --allow-dirty …",
         )
+
+
+def commit_setup(prepared: Prepared, wanted: bool) -> None:
+    """Commit uncommitted files of the flow on the current branch if the user agrees; raise Undecided otherwise.
+
+    The run's branch must not be the only place that has them: discarding that branch would delete them.
+    """
+    repo = prepared.repo
+    own = {repo.inside(path) for path in (FLOW_FILE, *agent_files(prepared.topology.root))}
+    paths = [path for _, path in repository.dirty(repo) if path in own]
+    if not paths:
+        return
+    what = f"These files of the flow are not committed: {', '.join(map(escape_line, paths))}"
+    if not wanted and not _agreed(what, f"Commit them on {read_head(repo).branch or 'HEAD'} first? [y/N] "):
+        hint = "Commit them, or let rooda do it: rooda flow run --commit-setup …"
+        raise Undecided(f"{what}\nNothing was started.", hint)
+    commits.commit_paths(repo, paths, "Add the files of the flow", not prepared.look.value("no_verify"))
+    launch.warn(prepared.screen, f"Committed the files of the flow on this branch: {listed(paths)}")
 
 
 def warn_of_git(prepared: Prepared) -> None:
@@ -215,12 +233,12 @@ def warn_of_git(prepared: Prepared) -> None:
         )
 
 
-def _confirmed(listed: str) -> bool:
-    """Ask the user whether to include the changes; False if stdin is not a terminal."""
+def _agreed(about: str, question: str) -> bool:
+    """Ask the user a question; False if stdin is not a terminal."""
     if not questions.at_terminal():
         return False
-    say(f"The work tree has uncommitted changes:\n{listed}")
-    answer = questions.typed_answer("Include them in the first commit? [y/N] ")
+    say(about)
+    answer = questions.typed_answer(question)
     return (answer or "").strip().lower() in ("y", "yes")
 
 
@@ -321,13 +339,17 @@ def _opening(event: type[RunStarted], prepared: Prepared, state: dict[str, Any],
 
 
 def _ending(prepared: Prepared, state: dict[str, Any], ended: NodeState, elapsed: float) -> RunEnded:
+    logged = commits.history(prepared.repo, prepared.topology.root.path, str(state["run-id"]))
+    first = logged[0].commit if logged else ""
+    own = commits.has_work(prepared.repo, first, run_folder(str(state["run-id"]))) if first else False
     return RunEnded(
         status=ended.status,
         reason=REASON_OF[ended.status],
         exit_code=CODES[ended.status],
         branch=state["branch"],
         base_branch=state["base-branch"],
-        commits=len(commits.history(prepared.repo, prepared.topology.root.path, str(state["run-id"]))),
+        commits=len(logged),
+        own_changes=first if own else "",
         executed=executed(ended),
         max_iterations=prepared.topology.root.max_iterations,
         sensors={reading.sensor: reading.status for reading in ended.readings},

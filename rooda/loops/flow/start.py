@@ -27,6 +27,7 @@ from rooda.loops.flow.runs import FlowRun
 from rooda.loops.flow.session import (
     Invocation,
     Prepared,
+    commit_setup,
     invocation,
     prepare,
     require_clean,
@@ -51,6 +52,7 @@ class RunArguments(NamedTuple):
     resume: str | None  # None: no --resume; "": --resume without a run id
     new: bool
     allow_dirty: bool
+    commit_setup: bool
 
 
 def run(where: Where, typed: Json, arguments: RunArguments) -> int:
@@ -74,7 +76,10 @@ def run(where: Where, typed: Json, arguments: RunArguments) -> int:
     held = take_lock(call.repo, call.screen)
     if not arguments.new and (earlier := _ask_for_run(runs.open_runs(runs.find_all(call.repo)), True, asked.json)):
         return _resume_locked(_with_options(where, typed, earlier.id), earlier, held)
-    return _begin(prepared or prepare(call), task, arguments.allow_dirty, held)
+    prepared = prepared or prepare(call)
+    require_clean(prepared, arguments.allow_dirty)
+    commit_setup(prepared, arguments.commit_setup)
+    return _begin(prepared, task, held)
 
 
 def resume(name: str | None, where: Where, typed: Json) -> int:
@@ -94,13 +99,13 @@ def _in_worktree(prepared: Prepared, call: Invocation, task: str) -> int:
     def work(worktree: Where) -> int:
         own = repository.find(worktree.workspace)
         moved = prepared._replace(repo=own, topology=topology.load(worktree.workspace))
-        return _begin(moved, task, False, take_lock(moved.repo, prepared.screen))
+        require_clean(moved, False)
+        return _begin(moved, task, take_lock(moved.repo, prepared.screen))
 
     return launch.in_worktree(call.where, "flow", call.screen, work, call.setup.worktree)
 
 
-def _begin(prepared: Prepared, words: str, allow_dirty: bool, held: lock.Lock | None) -> int:
-    require_clean(prepared, allow_dirty)
+def _begin(prepared: Prepared, words: str, held: lock.Lock | None) -> int:
     warn_of_git(prepared)
     task = (
         files.to_bytes(words).decode("utf-8", "replace").strip("\n")

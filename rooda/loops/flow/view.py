@@ -160,10 +160,18 @@ def _ended(record: Json) -> list[Line]:
         Line("info", f"See it:   git diff {base}...{branch}"),
         Line("info", f"Take it:  git checkout {base_branch} && git merge {branch}"),
         Line("info", f"Or:       git rebase {base}"),
-        Line("info", f"Discard:  git checkout {base} && git branch -D {branch}"),
+        Line("info", _discard(record, base, branch)),
         *going,
         *summary(record, WORDS),
     ]
+
+
+def _discard(record: Json, base: str, branch: str) -> str:
+    if own := record.get("own_changes", ""):
+        return (
+            f"Discard:  only after you have saved your own changes, which are in its first commit: git show {own[:10]}"
+        )
+    return f"Discard:  git checkout {base} && git branch -D {branch}"
 
 
 def _cause(record: Json) -> str:

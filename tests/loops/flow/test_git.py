@@ -45,16 +45,26 @@ def test_a_dirty_tree_is_refused(flow: Flow, kind: str) -> None:
     ran = flow.run("do it", "--allow-dirty")
     assert ran.code == 0 and name in ran.err
     assert name in flow.ws.git("show", "--name-only", "--format=", flow.at("0").sha)
+    assert "branch -D" not in ran.out  # L-20: no printed command deletes what was the user's
 
 
-def test_the_flows_own_files_may_be_new(flow: Flow) -> None:
-    """flow.yaml and agent files that are not committed yet go into the first commit."""
+def test_L_20_the_flows_own_files_are_committed_on_the_base_branch(flow: Flow) -> None:
+    """Uncommitted flow files: exit 3 and they are named; --commit-setup commits them alone on the base branch."""
     flow.scenario("S1")
     flow.ws.git("rm", "-rq", "--cached", ".ai-loop", ".claude")
     flow.ws.git("commit", "-qm", "without the flow")
-    assert flow.run().code == 0
-    names = flow.ws.git("show", "--name-only", "--format=", flow.at("0").sha)
+    refused(flow, 3, ".ai-loop/flow.yaml", "loop-actuator-main.md", "--commit-setup")
+    ran = flow.run("do it", "--commit-setup")
+    assert ran.code == 0 and "Committed the files of the flow" in ran.err, ran.both
+    names = flow.ws.git("show", "--name-only", "--format=", "main").split()
     assert ".ai-loop/flow.yaml" in names and ".claude/agents/loop-actuator-main.md" in names
+    assert not any("/runs/" in name for name in names)
+    first = flow.ws.git("show", "--name-only", "--format=", flow.at("0").sha).split()
+    assert all(name.startswith(".ai-loop/runs/") for name in first)
+    discard = next(line for line in ran.lines if "Discard:" in line).partition("Discard:  ")[2]
+    for command in discard.split(" && "):
+        flow.ws.git(*command.split()[1:])
+    assert flow.ws.exists(".ai-loop/flow.yaml")
 
 
 def test_no_repository(bare: Workspace) -> None:
