@@ -141,6 +141,29 @@ def log(ctx: click.Context, name: str | None, as_json: bool) -> int:
     return show_log(where(ctx), name, as_json)
 
 
+@click.command("list", short_help="List the runs of this project.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.pass_context
+def list_runs(ctx: click.Context, as_json: bool) -> int:
+    """List the runs of this project, newest first: id, state, branch, task."""
+    from rooda.loops.flow.merge import show_runs
+
+    return show_runs(where(ctx), as_json)
+
+
+@click.command(short_help="Bring a run's work to its base branch.")
+@click.argument("name", required=False, metavar="[RUN]", shell_complete=tab_runs)
+@click.pass_context
+def merge(ctx: click.Context, name: str | None) -> int:
+    """Commit the work of RUN on its base branch as one commit, without the run's files; its message has the evidence.
+
+    The default is the newest run that met its target. The run's branch stays.
+    """
+    from rooda.loops.flow.merge import merge as merge_run
+
+    return merge_run(where(ctx), name)
+
+
 HELP = """A hierarchy of control loops on git.
 
 Sensors measure, a controller compares the readings with the target and decides, an actuator or an inner loop acts;
@@ -149,7 +172,7 @@ then the sensors measure again. Each iteration is one commit on the run's own br
 """
 flow = InOrder(
     "flow",
-    commands=[setup, check, run, resume, status, log],
+    commands=[setup, check, run, resume, status, log, list_runs, merge],
     help=HELP,
     short_help="A hierarchy of control loops on git.",
     context_settings=DASH_H,

@@ -121,6 +121,14 @@ def commit_paths(repo: Repo, paths: Sequence[str], subject: str, verify: bool) -
         raise RoodaError(f"The commit was refused: {command.error_text(done)}", "Commit these files yourself.")
 
 
+def commit_staged(repo: Repo, message: str) -> None:
+    """Commit what is staged, with the user's hooks; raise RoodaError if git or a hook refuses."""
+    words = ["commit", "-q", "--cleanup=verbatim", "-F", "-"]
+    done = command.run(words, repo.top, stdin=files.to_bytes(message), env=repo.env, hooks=True, timeout=GIT_TIMEOUT)
+    if done.code:
+        raise RoodaError(f"The commit was refused: {command.error_text(done)}", "Nothing was merged.")
+
+
 def has_work(repo: Repo, commit: str, folder: str) -> bool:
     """True if a commit changes more than the files in the project folder `folder`."""
     where = (":/", f":(top,exclude,literal){repo.inside(folder)}")

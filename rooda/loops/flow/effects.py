@@ -137,13 +137,20 @@ class Effects(FlowWorld):
                 label=label(entry.parent_label, number),
                 number=number,
                 agent=self._settings.agents.for_call("actuator", lenient(text), MAKER),
-                prompt=prompts.actuator(prompt_text("actuator.md"), text, reminder, folder),
+                prompt=prompts.actuator(prompt_text("actuator.md"), text, reminder, folder, self._failing(node)),
                 output=ActuatorFile(self._run_files, node),
                 again=prompt_text("again.md"),
                 may_edit=True,
             )
         )
         return done._replace(text=self._session.clean(done.text))
+
+    def _failing(self, node: Node) -> str:
+        """Return a prompt section with the output of the node's failing sensors."""
+        found = artifacts.readings(self._run_files, node)
+        names = [each.sensor for each in found if each and each.status == FAIL]
+        paths = {name: self._run_files.of_node(node.path, sensor_file(name)) for name in names}
+        return prompts.failing({name: artifacts.text(path) or "" for name, path in paths.items()})
 
     def readings(self, entry: NodeEntry) -> tuple[Reading, ...]:
         pairs = zip(entry.node.sensors, artifacts.readings(self._run_files, entry.node), strict=True)

@@ -65,10 +65,20 @@ def in_full(setpoint: str) -> str:
     return f"\n\n# The setpoint in full\n\n{about}\n\n{setpoint}\n"
 
 
-def actuator(preface: str, text: str, reminder: str, folder: str) -> str:
+def failing(outputs: Mapping[str, str]) -> str:
+    """Return a prompt section with the end of what each failing sensor printed; "" if there is none."""
+    parts = []
+    for name, text in outputs.items():
+        rows = (section(text, "output") or text).splitlines()
+        if said := "\n".join(rows[-SHOWN:])[-LONGEST:].strip():
+            parts.append(f"### {name}\n\n{_quote(said)}")
+    return "\n\n".join(["## Output of the failing sensors", *parts]) + "\n\n" if parts else ""
+
+
+def actuator(preface: str, text: str, reminder: str, folder: str, failing: str = "") -> str:
     paths = {"{input-path}": f"{folder}/controller-output.md", "{output-path}": f"{folder}/actuator-output.md"}
     instructions = filled(text, paths)
-    return f"{preface.rstrip()}\n\n{instructions.rstrip()}\n\n{filled(reminder, paths)}"
+    return f"{preface.rstrip()}\n\n{instructions.rstrip()}\n\n{failing}{filled(reminder, paths)}"
 
 
 def after_breach(prompt: str, again: str, problem: str) -> str:
@@ -89,6 +99,7 @@ def sensors_section(described: Sequence[SensorPrompt]) -> str:
 
 # The text of a node's `result-output.md`.
 LAST_LINES = 5
+SHOWN = 60  # lines of a failing sensor in the actuator's prompt
 LONGEST = 4_000  # characters quoted from a controller's section
 
 

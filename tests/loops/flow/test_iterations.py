@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.kit.flow import AGENTS, FL1, FL2, Flow, Level, front_matter, limited
+from tests.kit.workspace import Workspace
 
 Ran = Callable[[str], Any]
 
@@ -65,7 +66,7 @@ def test_F_080_the_model_of_the_file(flow: Flow) -> None:
     flow.scenario("S1")
     text = flow.ws.read(f"{AGENTS}/loop-controller-main.md").replace("---\n", "---\nmodel: sonnet\n", 1)
     flow.ws.write(f"{AGENTS}/loop-controller-main.md", text)
-    assert flow.run().code == 0
+    assert flow.run("--commit-setup", "do it").code == 0
     assert [row for row in flow.roles() if row.startswith("controller")] == [
         "controller main sonnet",
         "controller main haiku",
@@ -120,7 +121,7 @@ def test_F_085_the_target_of_the_sensors_file(flow: Flow) -> None:
     """The section has the `target:` of a sensor's front matter, or "status is pass" without one."""
     flow.scenario("S2")
     flow.agent("sensor-full", "FAKE: sensor full -> {output-path}\n", front='target: "less than 3 warnings"\n')
-    assert flow.run().code == 0
+    assert flow.run("--commit-setup", "do it").code == 0
     prompt = next(call["prompt"] for call in flow.calls if call["role"] == "controller")
     assert "- **Target:** less than 3 warnings" in prompt
     assert "- **Target:** status is `pass`" in prompt
@@ -134,7 +135,7 @@ def test_F_086_paths_of_older_agent_files_lead_to_the_child(flow: Flow) -> None:
         "FAKE: controller delivery -> {artifacts-path}/controller-output.md\n"
         "Result: {artifacts-path}/../{child-node-id}/result-output.md\n",
     )
-    assert flow.run().code == 0
+    assert flow.run("--commit-setup", "do it").code == 0
     prompt = next(call["prompt"] for call in flow.calls if call["role"] == "controller")
     assert f"Result: {flow.rd('nodes/delivery/impl/result-output.md')}\n" in prompt
 
@@ -251,6 +252,7 @@ def test_F_107_verbatim(flow: Flow) -> None:
     """The child's setpoint is the plan, byte for byte; in each iteration another one."""
     flow.scenario("S2")
     flow.put(limited(FL2, len(PLANS) + 2, 2))
+    flow.ws.config(f"{flow.ws.read('rooda.toml')}[flow]\nstuck_after = 0\n")
     flow.commit("limits")
     head = "---\ntarget-met: false\n---\n# Controller Output\n\n## Action Plan (setpoint for inner loop)\n\n\n"
     texts = [f"{head}{plan}\n\n## Stagnation Notes\n\nnone\n" for plan in PLANS.values()]
@@ -363,6 +365,27 @@ def test_F_124_the_counter_increases_per_iteration(ran: Ran) -> None:
     path = flow.ap("main", "orchestrator-output.md")
     calls = [call for call in flow.calls if call["role"] == "controller"]
     assert [front_matter(call["texts"][path])["iteration"] for call in calls] == [1, 2]
+
+
+def test_L_21_the_actuator_sees_what_failed(flow: Flow) -> None:
+    """Its prompt has the output of failing sensors, not of passing ones; all prompts ask for files without a fence."""
+    flow.put((Level("main", ("unit", "types"), 5),))
+    flow.sensor("unit", "fail", more="\n## Output\n\n```\nAssertionError: 3 != 4\n```\n")
+    flow.sensor("types", "pass", more="\n## Output\n\nno issues\n")
+    flow.controller("main", False, True)
+    flow.actuator("main", "one")
+    flow.commit("one fails")
+    assert flow.run().code == 0
+    prompt = next(call["prompt"] for call in flow.calls if call["role"] == "actuator")
+    assert "### unit" in prompt and "> AssertionError: 3 != 4" in prompt and "no issues" not in prompt
+    assert all("without a code fence around it" in " ".join(call["prompt"].split()) for call in flow.calls)
+
+
+def test_L_21_an_inner_node_may_leave_what_lies_outside(bare: Workspace) -> None:
+    """The inner controller that setup writes may say that its target is met if the rest lies outside its setpoint."""
+    assert bare.rooda("flow", "setup", "--levels", "2", "--sensor", "t=true").code == 0
+    text = " ".join(bare.read(".claude/agents/loop-controller-implement.md").split())
+    assert "also if all that is left lies outside of the setpoint" in text
 
 
 @pytest.mark.parametrize(("k", "label"), [(5, "5"), (2, "2")])
