@@ -289,7 +289,7 @@ def test_F_010_the_limit_in_the_defaults(flow: Flow) -> None:
     del data["flow"]["termination"]
     data["defaults"]["termination"]["max_iterations"] = 4
     flow.ws.write(FLOW_FILE, yaml.safe_dump(data))
-    assert flow.run().code == 0
+    assert flow.run("--commit-setup", "do it").code == 0
     assert flow.fm(flow.ap("main", "orchestrator-output.md"))["max-iterations"] == 4
 
 
