@@ -84,6 +84,9 @@ class Memory(World):
     def recent_history(self, state: State) -> list[str]:
         return []
 
+    def fixes(self, state: State) -> list[dict[str, Any]]:
+        return history.fixes(self.history, state)
+
     def read_artifact(self) -> str | None:
         return self.text
 

@@ -9,6 +9,7 @@ from rooda.agents.outcome import in_words
 from rooda.agents.records import Call, Reply
 from rooda.base import files
 from rooda.base.dirs import shipped
+from rooda.base.json import Json
 from rooda.base.text import escape_line
 from rooda.errors import Interrupted
 from rooda.loops.reflex import files as reflex_files
@@ -102,6 +103,9 @@ class Effects(World):
         # The first event has the rules of both phases, but a plan must see only the active ones.
         cut = [{**event, "payload": {}} if event["event"] == "run_started" else event for event in found[-3:]]
         return [reflex_files.line_of(event) for event in cut]
+
+    def fixes(self, state: State) -> list[Json]:
+        return history.fixes(self._store.history(), state)
 
     def read_artifact(self) -> str | None:
         data = reflex_files.read_artifact(self._place)

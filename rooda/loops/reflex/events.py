@@ -95,7 +95,7 @@ class ReflexBlock(Event, name="reflex.block"):
 
 
 class ReflexBoundary(Event, name="reflex.boundary"):
-    """A good moment to clear a context: all state is on disk."""
+    """A good moment to interrupt the loop: all state is on disk."""
 
     switched: bool  # true: phase A has just passed
 

@@ -127,6 +127,14 @@ def count_breaches(history: Iterable[Json], state: State, phase: str) -> int:
     return count
 
 
+def fixes(history: Iterable[Json], state: State) -> list[Json]:
+    """Return the issues of the previous iteration's critique, which REFINE has addressed."""
+    before = {"event": "critique_done", "iteration": state.iteration - 1}
+    found = [event["payload"] for event in history if before.items() <= event.items()]
+    issues = found[-1].get("issues") if found and isinstance(found[-1], dict) else None
+    return [each for each in issues if isinstance(each, dict)] if isinstance(issues, list) else []
+
+
 def _is_done(event: Json, phase: str) -> bool:
     return event.get("step") == phase and event.get("event") in DONE
 

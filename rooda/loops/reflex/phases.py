@@ -30,7 +30,7 @@ def plan(state: State, options: LoopOptions, world: World) -> State:
     def apply(now: State, steps: list[str]) -> State:
         return now._replace(plan=tuple(steps), current_step=PRODUCE_PREPARE)
 
-    prompt = world.compose("PLAN", prompts.plan(state, world.recent_history(state)))
+    prompt = world.compose("PLAN", prompts.plan(state, world.recent_history(state), world.fixes(state)))
     return ask_agents(state, world, (PhaseRequest("PLAN", prompt, json_parser(contract.plan, options), apply),))
 
 

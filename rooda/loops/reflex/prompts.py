@@ -18,19 +18,26 @@ def _head(state: State) -> dict[str, str]:
     return {"run_id": state.run_id, "iteration": str(state.iteration), "level": state.phase}
 
 
-def plan(state: State, recent: Sequence[str]) -> dict[str, str]:
+def _goal(state: State) -> dict[str, str]:
+    return {"task": state.task["prompt"], "ideal": state.task.get("ideal_result") or NOTHING}
+
+
+def plan(state: State, recent: Sequence[str], fixes: Sequence[Json]) -> dict[str, str]:
+    """Return the values for PLAN. `fixes`: the issues that the last REFINE has already addressed."""
     return {
         **_head(state),
         "task": state.task["prompt"],
         "rules": _json(state.active),
         "history": "\n".join(recent) or NOTHING,
         "failures": _failures(state) or NOTHING,
+        "fixes": _json(fixes) if fixes else NOTHING,
     }
 
 
 def produce(state: State, previous: str | None) -> dict[str, str]:
     before = "" if previous is None else f"\n## Previous artifact\n\n{previous}"
-    return {**_head(state), "task": state.task["prompt"], "plan": _steps(state), "previous": before}
+    shared = {"task": state.task["prompt"], "plan": _steps(state), "rules": _json(state.active)}
+    return {**_head(state), **shared, "previous": before}
 
 
 def prepare(state: State, artifact: str) -> dict[str, str]:
@@ -40,15 +47,15 @@ def prepare(state: State, artifact: str) -> dict[str, str]:
 
 def evaluate(state: State, text: str, rules: Sequence[Json]) -> dict[str, str]:
     checks = state.prepared_checks["checks"] if state.prepared_checks else []
-    return {**_head(state), "artifact": text, "checks": _json(checks), "rules": _json(rules)}
+    return {**_head(state), **_goal(state), "artifact": text, "checks": _json(checks), "rules": _json(rules)}
 
 
 def critique(state: State, text: str) -> dict[str, str]:
-    return {**_head(state), "artifact": text, "failures": _failures(state) or NOTHING}
+    return {**_head(state), **_goal(state), "artifact": text, "failures": _failures(state) or NOTHING}
 
 
 def refine(state: State, text: str) -> dict[str, str]:
-    return {**_head(state), "artifact": text, "issues": _json(state.critique["issues"])}
+    return {**_head(state), **_goal(state), "artifact": text, "issues": _json(state.critique["issues"])}
 
 
 def _steps(state: State) -> str:

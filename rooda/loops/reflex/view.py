@@ -109,7 +109,7 @@ def _restored(record: Json) -> list[Line]:
 
 
 def _boundary(record: Json) -> list[Line]:
-    text = "Context: all state is on disk. Recommended: clear the context, then rooda reflex resume."
+    text = "All state is on disk. You can interrupt here and go on later with: rooda reflex resume"
     return [Line("info", text)]
 
 

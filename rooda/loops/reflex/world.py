@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from rooda.base.json import Json
 from rooda.loops.reflex.contract import STRICT
 from rooda.loops.reflex.state import State
 from rooda.run.event_records import Event
@@ -83,6 +84,9 @@ class World(Protocol):
 
     def recent_history(self, state: State) -> list[str]:
         """Return the last lines of the history, for a prompt."""
+
+    def fixes(self, state: State) -> list[Json]:
+        """Return the issues that REFINE addressed at the end of the previous iteration."""
 
     def read_artifact(self) -> str | None: ...
 

@@ -67,7 +67,7 @@ def test_R_235_R_236_run_json_is_rebuilt(kit: Kit, damage: str) -> None:
         kit.path("run.json").unlink()
     else:
         kit.path("run.json").write_text(damage)
-    assert "running" in kit.reflex("list").out
+    assert "interrupted" in kit.reflex("list").out
     ran = kit.reflex("resume", ALIAS)
     assert ran.code == 0 and "rebuilt" in ran.both
     assert all(kit.run[key] == before[key] for key in ("criteria", "max_iterations", "task", "run_id", "created_at"))

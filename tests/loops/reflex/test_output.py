@@ -10,7 +10,7 @@ from tests.kit.reflex_scenarios import play, script
 from tests.kit.workspace import until
 
 HEAD = re.compile(r"── Iteration \d+/\d+ \| Phase [AB] \| Score: \d\.\d\d \| (PASS|FAIL) ──")
-CONTEXT = "Context: all state is on disk. Recommended: clear the context, then rooda reflex resume."
+CONTEXT = "All state is on disk. You can interrupt here and go on later with: rooda reflex resume"
 PATH = f".ai-factory/evolution/{ALIAS}/artifact.md"
 
 
