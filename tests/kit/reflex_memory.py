@@ -78,8 +78,8 @@ class Memory(World):
     def signalled(self) -> int:
         return 0
 
-    def count_breaches(self, state: State, phase: str) -> int:
-        return history.count_breaches(self.history, state, phase)
+    def breaches(self, state: State, phase: str) -> list[str]:
+        return history.breaches(self.history, state, phase)
 
     def recent_history(self, state: State) -> list[str]:
         return []

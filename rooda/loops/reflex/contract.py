@@ -19,11 +19,43 @@ class Breach(ValueError):
 
 
 def markdown(answer: str) -> str:
-    """Return the artifact in an answer, without an outer code fence, with \\n line ends and one at the end."""
-    text = _inside_fence(_plain(answer), ("markdown", "md"))
-    if not text.strip():
+    """Return the artifact in an answer, without chatter and outer code fence, with \\n line ends and one at the end."""
+    text = _plain(answer)
+    if not text:
         raise Breach("the answer is empty")
+    rest = _without_opening(text)
+    text = _inside_fence(_without_closing(rest), ("markdown", "md", *(("",) if rest != text else ())))
+    if not text.strip():
+        raise Breach("the answer has no artifact, only words about it")
     return text.strip("\n") + "\n"
+
+
+_OPENING = re.compile(  # one line in which an agent announces the artifact
+    r"(?:(?:sure(?: thing)?|certainly|of course|absolutely|ok(?:ay)?|got it|great|understood|no problem|done)\b[!,.:]"
+    r"|(?:here(?:['\u2019]s| is| are)|below is|i(?:['\u2019]ve| have) (?:written|created|updated|revised|improved))\b"
+    r"[^\n]*(?:artifact|document|markdown|version|file|content|text|draft|result|spec(?:ification)?|guide|page)\b[^\n]*:$)"
+    r"[^\n]*",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def _without_opening(text: str) -> str:
+    """Return the text without a first line such as "Sure! Here is the document:", and a rule below it."""
+    opening = _OPENING.match(text)
+    after = text[opening.end() :] if opening else ""
+    if not opening or not (after.strip() == "" or after.startswith(("\n\n", "\n#", "\n```"))):
+        return text
+    return re.sub(r"\A\s*(?:(?:---|\*\*\*)[ \t]*\n\s*\n)?\s*", "", after)
+
+
+def _without_closing(text: str) -> str:
+    """Return the text up to the end of a Markdown fence that it begins with, if one plain paragraph follows."""
+    if not re.match(r"`{3,}[ \t]*(?:markdown|md)?[ \t]*\n", text, re.IGNORECASE):
+        return text
+    mark = re.match(r"`+", text)[0]  # type: ignore[index]  # matched above
+    before, fence, after = text.rpartition(f"\n{mark}\n")
+    plain = "\n\n" not in after.strip() and not re.search(r"^[ \t]*(?:#|```|[-*+|>]|\d+\.)", after, re.MULTILINE)
+    return f"{before}\n{mark}" if fence and after.strip() and plain else text
 
 
 def _plain(answer: str) -> str:
@@ -43,31 +75,31 @@ def _inside_fence(text: str, words: Sequence[str]) -> str:
     return text if inside else "\n".join(lines[1:-1]).strip("\n")
 
 
-def one_object(answer: str, extraction: str = STRICT) -> Json:
-    """Parse the answer as one JSON object. If `extraction` is lenient, other text may surround the object."""
+def one_object(answer: str, extraction: str = LENIENT, key: str = "") -> Json:
+    """Parse the answer as one JSON object. Lenient: text and objects without `key` may surround it."""
     text = _inside_fence(_plain(answer), ("json", ""))
     if not text:
         raise Breach("the answer is empty")
-    if extraction == LENIENT and not text.startswith("{"):
-        return _found_in(text)
     try:
         value = loads(text, _DECODER.decode)
     except Breach:
         raise
     except ValueError as problem:
-        if extraction == LENIENT:
-            return _found_in(text)
+        if extraction == LENIENT and (found := _found_in(text, key)) is not None:
+            return found
         raise Breach(f"the answer is not one JSON object ({problem})") from None
     if not isinstance(value, dict):
         raise Breach("the answer is JSON, but not an object")
     return _whole(value)
 
 
-def _found_in(text: str) -> Json:
-    found = list(find_objects(text, _DECODER))
-    if len(found) != 1:
-        raise Breach(f"the answer has {len(found)} JSON objects in it, not one")
-    return _whole(found[0])
+def _found_in(text: str, key: str) -> Json | None:
+    """Return the one JSON object with this key that other text surrounds; None if there is none."""
+    found = [each for each in find_objects(text, _DECODER) if not key or key in each]
+    if len(found) > 1:
+        what = f"JSON objects with the key {key!r}" if key else "JSON objects"
+        raise Breach(f"the answer has {len(found)} {what}, not one")
+    return _whole(found[0]) if found else None
 
 
 def _whole(value: Json) -> Json:

@@ -5,7 +5,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from rooda.agents.backoff import backoff
-from rooda.agents.outcome import in_words
+from rooda.agents.last_words import last_words
+from rooda.agents.outcome import in_words, refusal
 from rooda.agents.records import Call, Reply
 from rooda.base import files
 from rooda.base.dirs import shipped
@@ -63,8 +64,7 @@ class Effects(World):
         self._shows, self._permission = shows, permission
         self._sequential = bool(prepared.look.value("sequential"))
         self._check_timeout = float(prepared.look.value("check_timeout"))
-        self._retryable = False  # True if the last call failed for a passing reason
-        self._asked = 0.0  # seconds that the service asked to wait then
+        self._asked = 0.0  # seconds that the service asked to wait after the last call
 
     def emit(self, event: Event) -> None:
         self._session.emit(event)
@@ -80,16 +80,26 @@ class Effects(World):
         first = queries[0]
         steps = [query.phase for query in queries]
         self.emit(ReflexPhase(iteration=first.iteration - 1, level=first.level, attempt=first.attempt, steps=steps))
-        if first.attempt > 1 and self._retryable:
-            self._session.wait(backoff(self._prepared.setup.retry_wait, first.attempt - 1, self._asked))
+        if failures := max(query.failures for query in queries):
+            self._session.wait(backoff(self._prepared.setup.retry_wait, failures, self._asked))
             self._raise_if_signalled()
         replies = self._replies(queries, concurrent)
-        self._retryable = any(reply.retryable for reply in replies)
         self._asked = max(reply.retry_after for reply in replies)
-        return [_answer(reply, query.phase in WRITERS) for query, reply in zip(queries, replies, strict=True)]
+        return [self._answer(query, reply) for query, reply in zip(queries, replies, strict=True)]
 
-    def count_breaches(self, state: State, phase: str) -> int:
-        return history.count_breaches(self._store.history(), state, phase)
+    def _answer(self, query: Query, reply: Reply) -> Answer:
+        """Return the answer in a reply; that of a phase that writes the artifact is kept byte for byte."""
+        if reply is NOT_ASKED:
+            return Answer(unasked=True)
+        if not reply.ok:
+            final = bool(refusal(reply)) or (reply.once and query.failures > 0)
+            return Answer(failed=self._session.clean(_failure(reply)), final=final)
+        if reply.answer.cut:
+            return Answer(problem="the answer is too long to be read as a whole")
+        return Answer(reply.answer.exact if query.phase in WRITERS else reply.answer.text)
+
+    def breaches(self, state: State, phase: str) -> list[str]:
+        return history.breaches(self._store.history(), state, phase)
 
     def record_breach(self, state: State, phase: str, attempt: int, error: str, excerpt: str) -> None:
         self._store.record_breach(state, phase, attempt, error, excerpt)
@@ -195,7 +205,8 @@ class Effects(World):
 
     def _call(self, query: Query) -> Call:
         setup, kind = self._prepared.setup, query.phase.lower()
-        label = f"{kind}-{query.level.lower()}" + (f"-{query.attempt}" if query.attempt > 1 else "")
+        again = query.attempt + query.failures
+        label = f"{kind}-{query.level.lower()}" + (f"-{again}" if again > 1 else "")
         # Counting tokens exactly is slow, and only needed when the prompt may be close to the budget.
         exactly = 0 < setup.token_budget < len(query.prompt.encode("utf-8", "replace"))
         measure = Measure(setup.token_encoding if exactly else "", setup.token_budget)
@@ -227,15 +238,19 @@ def show_artifact(prepared: Prepared, place: Place, shows: bool) -> None:
         prepared.screen.line(Line("info", files.to_text(data).rstrip("\n")))
 
 
-def _answer(reply: Reply, exact: bool) -> Answer:
-    """Return the answer in a reply. `exact`: the answer is an artifact, which is kept byte for byte."""
-    if reply is NOT_ASKED:
-        return Answer(unasked=True)
-    if reply.ok:
-        if reply.answer.cut:
-            return Answer(problem="the answer is too long to be read as a whole")
-        return Answer(reply.answer.exact if exact else reply.answer.text)
-    return Answer(problem=in_words(reply, WORDS))
+def _failure(reply: Reply) -> str:
+    """Return why a call failed, with the agent's last line."""
+    why, said = in_words(reply, WORDS), reply.message or _last_error(reply.transcript).strip() or last_words(reply)
+    last = " ".join(said.strip().rpartition("\n")[2].split())[:EXCERPT]
+    return f"{why}; it said: {last}" if last and last not in why else why
+
+
+def _last_error(transcript: str) -> str:
+    """Return the end of what a call printed to stderr."""
+    try:
+        return files.to_text(files.tail(transcript.removesuffix(".out") + ".err", 4096))
+    except OSError:
+        return ""
 
 
 # Permission to run the commands that an agent wrote as checks.

@@ -102,7 +102,7 @@ class ReflexBoundary(Event, name="reflex.boundary"):
 
 class RunEnded(Event, name="run.ended", durable=True):
     status: Annotated[str, "completed", "stopped", "failed", "running"]  # `running`: the loop can be resumed
-    # as `stop_reason`; if the loop can be resumed `signal`, `limit` or `files`; `gone` if its files were removed
+    # as `stop_reason`; if it can be resumed `signal`, `limit`, `error`, `files`; `gone` if its files were removed
     reason: str
     note: str  # the reason, in words
     stop_reason: str  # as `stop.reason` in `run.json`

@@ -119,12 +119,16 @@ def breach(state: State, phase: str, attempt: int, error: str, excerpt: str) -> 
     return Event(state.iteration, state.phase, phase, "phase_error", "error", payload)
 
 
-def count_breaches(history: Iterable[Json], state: State, phase: str) -> int:
-    """Return how often this phase broke its contract in this iteration and level since it last succeeded."""
-    count = 0
+def breaches(history: Iterable[Json], state: State, phase: str) -> list[str]:
+    """Return how this phase broke its contract in this iteration and level since it last succeeded."""
+    found: list[str] = []
     for event in history:
-        count = 0 if _is_done(event, phase) else count + is_breach_of(event, state, phase)
-    return count
+        if _is_done(event, phase):
+            found = []
+        elif is_breach_of(event, state, phase):
+            payload = event.get("payload")
+            found.append(str(payload.get("error", "")) if isinstance(payload, dict) else "")
+    return found
 
 
 def fixes(history: Iterable[Json], state: State) -> list[Json]:

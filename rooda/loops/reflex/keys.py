@@ -37,7 +37,7 @@ OWN = {
         kept=True,
         group="steps",
     ),
-    "extraction": Key(word("strict", "lenient"), "whether an answer may have text around its JSON", default="strict"),
+    "extraction": Key(word("strict", "lenient"), "whether an answer may have text around its JSON", default="lenient"),
     "phase_models": Key(WORDS, "models for individual phases: plan, produce, prepare, evaluate, critique, refine"),
     "read_only": LOOP["read_only"]._replace(default=None, unset="on for agents with an option for it"),
     "log_timestamp_format": LOOP["log_timestamp_format"]._replace(default="none"),

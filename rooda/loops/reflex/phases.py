@@ -21,9 +21,20 @@ from rooda.loops.reflex.state import (
     after_evaluation,
     ended,
 )
-from rooda.loops.reflex.world import Answer, CheckResult, Concurrent, LoopOptions, PhaseRequest, Query, World
+from rooda.loops.reflex.world import (
+    Answer,
+    CallFailed,
+    CheckResult,
+    Concurrent,
+    LoopOptions,
+    PhaseRequest,
+    Query,
+    World,
+)
+from rooda.run.event_records import Problem
 
-TRIES = 2  # a phase that breaks its contract is asked once more, with the same input
+TRIES = 2  # a phase that breaks its contract is asked once more
+CALLS = 3  # a call that fails is repeated, with growing pauses
 
 
 def plan(state: State, options: LoopOptions, world: World) -> State:
@@ -31,7 +42,7 @@ def plan(state: State, options: LoopOptions, world: World) -> State:
         return now._replace(plan=tuple(steps), current_step=PRODUCE_PREPARE)
 
     prompt = world.compose("PLAN", prompts.plan(state, world.recent_history(state), world.fixes(state)))
-    return ask_agents(state, world, (PhaseRequest("PLAN", prompt, json_parser(contract.plan, options), apply),))
+    return ask_agents(state, world, (PhaseRequest("PLAN", prompt, json_parser("plan", contract.plan, options), apply),))
 
 
 def produce_and_prepare(state: State, options: LoopOptions, world: World) -> State:
@@ -66,7 +77,7 @@ def _prepare(state: State, options: LoopOptions, world: World) -> PhaseRequest:
     active = [rule["id"] for rule in state.active]
     check = partial(contract.checks, active=active, artifact=options.artifact, roots=options.roots)
     prompt = world.compose("PREPARE", prompts.prepare(state, options.artifact))
-    return PhaseRequest("PREPARE", prompt, json_parser(check, options), apply)
+    return PhaseRequest("PREPARE", prompt, json_parser("checks", check, options), apply)
 
 
 def evaluate(state: State, options: LoopOptions, world: World) -> State:
@@ -95,7 +106,7 @@ def critique(state: State, options: LoopOptions, world: World) -> State:
         return now._replace(critique={"issues": issues}, current_step=REFINE)
 
     failing = [entry["id"] for entry in (*state.evaluation["failed"], *state.evaluation["warnings"])]
-    parse = json_parser(partial(contract.issues, failing=failing), options)
+    parse = json_parser("issues", partial(contract.issues, failing=failing), options)
     prompt = world.compose("CRITIQUE", prompts.critique(state, world.read_artifact() or ""))
     return ask_agents(state, world, (PhaseRequest("CRITIQUE", prompt, parse, apply),))
 
@@ -119,36 +130,54 @@ def refine(state: State, options: LoopOptions, world: World) -> State:
 def ask_agents(
     state: State, world: World, requests: Sequence[PhaseRequest], concurrent: Concurrent | None = None
 ) -> State:
-    """Ask agents and apply their answers. If one breaks its contract, ask again once, then end the loop."""
-    over = [request.phase for request in requests if world.count_breaches(state, request.phase) >= TRIES]
+    """Ask agents and apply their answers. If one breaks its contract, ask again once, then end the loop.
+
+    A call that fails is repeated; raise CallFailed after the last try.
+    """
+    over = [request.phase for request in requests if len(world.breaches(state, request.phase)) >= TRIES]
     if over:  # rooda was killed between the last try and the end of the loop
         return ended(state, "phase_error", f"{', '.join(over)}: the contract was broken {TRIES} times")
-    pending = list(requests)
+    pending, failures = list(requests), dict.fromkeys((request.phase for request in requests), 0)
     while pending:
         broken: list[tuple[PhaseRequest, Breach, str]] = []
-        unasked: list[PhaseRequest] = []
-        answers, concurrent = world.ask([_query(state, world, each) for each in pending], concurrent), None
+        repeated: list[PhaseRequest] = []
+        failed: list[tuple[str, Answer]] = []
+        queries = [_query(state, world, each, failures[each.phase]) for each in pending]
+        answers, concurrent = world.ask(queries, concurrent), None
         for request, answer in zip(pending, answers, strict=True):
-            if answer.unasked:
-                unasked.append(request)
+            if answer.unasked or answer.failed:
+                repeated.append(request)
+                failed += [(request.phase, answer)] if answer.failed else []
                 continue
             try:
                 state = request.apply(state, _parsed(request, answer))
             except Breach as problem:
                 broken.append((request, problem, answer.text))
-        if broken or 0 < len(unasked) < len(pending):
+        if broken or failed or 0 < len(repeated) < len(pending):
             state = _with_breaches(world.save(state), world, broken)
-        pending = [*unasked, *(request for request, _, _ in broken)] if state.status == RUNNING else []
+        pending = [*repeated, *(request for request, _, _ in broken)] if state.status == RUNNING else []
+        if pending:
+            _count_failures(failed, failures, world)
     return state
 
 
-def json_parser(check: Callable[[Json], Any], options: LoopOptions) -> Callable[[str], Any]:
-    return lambda text: check(contract.one_object(text, options.extraction))
+def _count_failures(failed: Sequence[tuple[str, Answer]], failures: dict[str, int], world: World) -> None:
+    """Report and count failed calls; raise CallFailed if one of them is not to be repeated."""
+    for phase, answer in failed:
+        failures[phase] += 1
+        if answer.final or failures[phase] >= CALLS:
+            raise CallFailed(f"{phase}: {answer.failed}")
+        world.emit(Problem(text=f"{phase}: {answer.failed}; call {failures[phase]} of {CALLS}, it is repeated"))
 
 
-def _query(state: State, world: World, request: PhaseRequest) -> Query:
-    attempt = world.count_breaches(state, request.phase) + 1
-    return Query(request.phase, state.iteration, state.phase, request.prompt, attempt)
+def json_parser(key: str, check: Callable[[Json], Any], options: LoopOptions) -> Callable[[str], Any]:
+    return lambda text: check(contract.one_object(text, options.extraction, key))
+
+
+def _query(state: State, world: World, request: PhaseRequest, failures: int) -> Query:
+    errors = world.breaches(state, request.phase)
+    prompt = prompts.again(request.prompt, errors[-1]) if errors else request.prompt
+    return Query(request.phase, state.iteration, state.phase, prompt, len(errors) + 1, failures)
 
 
 def _parsed(request: PhaseRequest, answer: Answer) -> Any:
@@ -162,7 +191,7 @@ def _with_breaches(state: State, world: World, broken: Sequence[tuple[PhaseReque
     over = []
     for request, problem, text in broken if state.status == RUNNING else ():
         phase, error = request.phase, world.redacted(str(problem))
-        attempt = world.count_breaches(state, phase) + 1
+        attempt = len(world.breaches(state, phase)) + 1
         excerpt = "" if phase in WRITERS else world.redacted(text)[:200]  # the history never quotes the artifact
         world.record_breach(state, phase, attempt, error, excerpt)
         world.emit(ReflexBreach(step=phase, attempt=attempt, error=error, last=attempt >= TRIES))
@@ -209,7 +238,7 @@ def _judge(
         judged.update({name: Finding(name, *verdict) for name, verdict in verdicts.items()})
         return now
 
-    parse = json_parser(partial(contract.verdicts, wanted=[rule["id"] for rule in rules]), options)
+    parse = json_parser("rule_results", partial(contract.verdicts, wanted=[rule["id"] for rule in rules]), options)
     return PhaseRequest("EVALUATE", world.compose("EVALUATE", prompts.evaluate(state, text, rules)), parse, apply)
 
 

@@ -58,6 +58,12 @@ def refine(state: State, text: str) -> dict[str, str]:
     return {**_head(state), **_goal(state), "artifact": text, "issues": _json(state.critique["issues"])}
 
 
+def again(prompt: str, error: str) -> str:
+    """Return the prompt of the second request, which quotes what was wrong with the first answer."""
+    breach = f"It can't be used: {error}\nAnswer again, in this output format.\n"
+    return f"{prompt.rstrip()}\n\n## Your previous answer\n\n{breach}"
+
+
 def _steps(state: State) -> str:
     return "\n".join(f"{number}. {step}" for number, step in enumerate(state.plan, 1))
 

@@ -24,7 +24,7 @@ from rooda.loops.reflex.loop import reflex
 from rooda.loops.reflex.setup import Prepared, prepared
 from rooda.loops.reflex.state import PLAN, PRODUCE_PREPARE, RUNNING, State
 from rooda.loops.reflex.store import ReflexStore
-from rooda.loops.reflex.world import LoopOptions
+from rooda.loops.reflex.world import CallFailed, LoopOptions
 from rooda.loops.remembered import with_remembered
 from rooda.processes import lock
 from rooda.processes.signals import Signals
@@ -184,7 +184,7 @@ def run_session(
         try:
             state = reflex(Run(store), start, _loop_options(place, look), effects)
             session.emit(ended(place, state))
-        except (Interrupted, LimitReached, OSError) as problem:
+        except (CallFailed, Interrupted, LimitReached, OSError) as problem:
             if (latest := store.latest()) is None:
                 raise
             unfinished = _unfinished(problem, place)
@@ -231,6 +231,8 @@ def _unfinished(problem: Exception, place: Place) -> Unfinished:
         return Unfinished("signal", "Interrupted", code_of_signal(problem.number))
     if isinstance(problem, LimitReached):
         return Unfinished("limit", f"{problem.what}. {problem.hint}".rstrip(". "), problem.code, problem.cause)
+    if isinstance(problem, CallFailed):
+        return Unfinished("error", f"An agent call failed. {problem}", EXIT_FAILED)
     assert isinstance(problem, OSError)
     if not files.is_begun(place):
         return Unfinished("gone", f"{place.folder} was deleted, and the loop with it", EXIT_FAILED)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from rooda.base.json import Json
-from rooda.loops.reflex.contract import STRICT
+from rooda.loops.reflex.contract import LENIENT
 from rooda.loops.reflex.state import State
 from rooda.run.event_records import Event
 
@@ -16,15 +16,22 @@ class Query(NamedTuple):
     iteration: int
     level: str
     prompt: str
-    attempt: int
+    attempt: int  # 2: the first answer broke the contract
+    failures: int = 0  # calls for this phase that have failed
 
 
 class Answer(NamedTuple):
-    """The agent's final message, or the problem if there is none."""
+    """The agent's final message, or why there is none."""
 
     text: str = ""
-    problem: str = ""
+    problem: str = ""  # why the answer can't be used
+    failed: str = ""  # why the call failed
+    final: bool = False  # it would fail again
     unasked: bool = False  # a usage limit prevented the call; repeat it
+
+
+class CallFailed(Exception):
+    """Raised if an agent call failed for the last time. The loop's files stay as they are, so a resume repeats it."""
 
 
 class CheckResult(NamedTuple):
@@ -46,7 +53,7 @@ class LoopOptions(NamedTuple):
 
     artifact: str  # its path, as checks name it
     sequential: bool = False
-    extraction: str = STRICT
+    extraction: str = LENIENT
     roots: Sequence[str] = ()  # all names of the folder that commands run in
 
 
@@ -73,8 +80,8 @@ class World(Protocol):
     def ask(self, queries: Sequence[Query], concurrent: Concurrent | None) -> list[Answer]:
         """Make these agent calls in parallel, and run the concurrent commands with them."""
 
-    def count_breaches(self, state: State, phase: str) -> int:
-        """Return how often the phase broke its contract in this iteration and level."""
+    def breaches(self, state: State, phase: str) -> list[str]:
+        """Return how the phase broke its contract in this iteration and level."""
 
     def record_breach(self, state: State, phase: str, attempt: int, error: str, excerpt: str) -> None:
         """Append a `phase_error` to the history."""

@@ -430,7 +430,7 @@ def test_R_128_R_154_other_phases_do_not_touch_it_either(kit: Kit, phase: str) -
 
 
 def test_R_129_R_156_R_150_inputs(kit: Kit) -> None:
-    """PREPARE: task, plan, rules with checks, level. CRITIQUE: task, artifact, what failed. REFINE: task, artifact, issues."""
+    """PREPARE: task, plan, checks, level. CRITIQUE: task, artifact, what failed. REFINE: task, artifact, issues."""
     script(kit, "T6")
     kit.new()
     one, two = kit.prompt("PREPARE"), kit.prompt("PREPARE", 2)

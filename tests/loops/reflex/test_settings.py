@@ -5,9 +5,9 @@ import json
 import pytest
 
 from rooda.demo.reflex import answer
-from rooda.loops.reflex.contract import LENIENT, Breach, one_object
+from rooda.loops.reflex.contract import LENIENT, Breach, markdown, one_object
 from rooda.loops.reflex.rules import alias_of, changed, is_alias, sections
-from tests.kit.reflex import FAKE, PLAN, Kit
+from tests.kit.reflex import FAKE, PLAN, Kit, words
 
 
 @pytest.mark.parametrize(
@@ -19,22 +19,48 @@ from tests.kit.reflex import FAKE, PLAN, Kit
         (f"{PLAN} and {PLAN}", False),
         ("nothing", False),
         ("{ not json } " + PLAN, True),
+        (f'The shape is {{"a": 1}}.\n\n```json\n{PLAN}\n```\nGood luck.', True),
     ],
 )
-def test_lenient_extraction(text: str, fine: bool) -> None:
-    """One object anywhere in the answer will do; none or two will not."""
+def test_L_04_json_in_chatter(text: str, fine: bool) -> None:
+    """One object with the contract's key anywhere in the answer will do; none or two will not."""
     if fine:
-        assert one_object(text, LENIENT) == json.loads(PLAN)
+        assert one_object(text, LENIENT, "plan") == json.loads(PLAN)
     else:
         with pytest.raises(Breach):
-            one_object(text, LENIENT)
+            one_object(text, LENIENT, "plan")
 
 
-def test_lenient_on_the_command(kit: Kit) -> None:
-    """extraction = "lenient" in [reflex] spares the retry."""
+@pytest.mark.parametrize(
+    "text, artifact",
+    [
+        ("Sure! Here is the updated document:\n\n# T\n\nx", "# T\n\nx\n"),
+        ("Sure! Here it is.\n```markdown\n# T\n```sh\nls\n```\n```\n\nShall I go on?", "# T\n```sh\nls\n```\n"),
+        ("Here\u2019s the document:\n\n---\n\n# T", "# T\n"),
+        ("Certainly!\n\n---\ntitle: x\n---\n# T", "---\ntitle: x\n---\n# T\n"),
+        ("```md\n# T\n```\nI changed the title.", "# T\n"),
+        ("Here is how to start:\n\n1. Install it", "Here is how to start:\n\n1. Install it\n"),
+        ("```\nls\n```", "```\nls\n```\n"),
+        ("```markdown\na\n```\n\n# Two\n\ntext", "```markdown\na\n```\n\n# Two\n\ntext\n"),
+    ],
+)
+def test_L_04_an_artifact_begins_with_itself(text: str, artifact: str) -> None:
+    """Words before it, an outer fence and a sentence after that are cut off; what belongs to it stays."""
+    assert markdown(text) == artifact
+
+
+def test_L_04_words_without_an_artifact_are_a_breach() -> None:
+    with pytest.raises(Breach, match="only words about it"):
+        markdown("Sure! Here is the document:")
+
+
+def test_L_04_on_the_command(kit: Kit) -> None:
+    """An agent that chats costs no retry; extraction = "strict" in [reflex] demands JSON alone."""
     kit.answer("PLAN.1", f"Sure:\n{PLAN}\n")
-    kit.config(table='extraction = "lenient"')
-    assert kit.new().code == 0 and "phase_error" not in kit.ev
+    kit.answer("PRODUCE.1", f"Sure! Here is the spec:\n\n{words('ENAD')}")
+    assert kit.new().code == 0 and "phase_error" not in kit.ev and kit.artifact == words("ENAD")
+    kit.config(table='extraction = "strict"')
+    assert kit.new(4, "--alias", "strict-one").code == 1
 
 
 def test_models_of_phases_and_agents_that_only_read(kit: Kit) -> None:
