@@ -14,6 +14,7 @@ from rooda.loops import launch, options
 from rooda.loops.options import DASH_H, InOrder, RunOptions, items, place_of_tab
 from rooda.loops.reflex import drafting, files, inspect, rules, store, view
 from rooda.loops.reflex.drafting import TEMPLATES, Drafted, Given, Proposal, confirmed
+from rooda.loops.reflex.effects import exec_checks
 from rooda.loops.reflex.files import Place, find, named, newest, no_history_error, none_active
 from rooda.loops.reflex.keys import OWN
 from rooda.loops.reflex.setup import Prepared, prepared
@@ -89,7 +90,7 @@ def _proposed(task: str, here: Where, asked: RunOptions, made: Prepared, typed: 
     ideal = typed["ideal_result"] or drafted.ideal or f"{first[:120]}: all {shown}"
     limit = int(made.look.value("max_iterations"))
     criteria = drafted.criteria._replace(thresholds=thresholds)
-    return Proposal(task, ideal, alias, criteria, drafted.origin, limit)
+    return Proposal(task, ideal, alias, criteria, drafted.origin, limit, exec_checks(made.look))
 
 
 def _drafted(task: str, here: Where, asked: RunOptions, made: Prepared, typed: Json) -> Drafted:

@@ -150,6 +150,11 @@ def draft(task: str, here: Where, made: Prepared) -> Drafted:
 # The user confirms the criteria and the number of iterations before the first iteration.
 LONGEST = 100  # most digits accepted in a limit
 YES, EDIT = ("y", "yes"), ("e", "edit")
+WAYS = {
+    "run": "are shown and run as you, with --exec-checks ask only after your yes",
+    "ask": "are shown and run as you after your yes",
+    "skip": "are not run; an agent judges their rules",
+}
 
 
 Editor = Callable[[str], str | None]  # opens text in the user's editor; returns it, or None if it was not saved
@@ -164,6 +169,7 @@ class Proposal(NamedTuple):
     criteria: Criteria
     origin: str
     max_iterations: int
+    exec_checks: str = ""  # whether commands that the agent writes as checks run
 
 
 class Given(NamedTuple):
@@ -241,6 +247,8 @@ def show(proposal: Proposal, to_stderr: bool) -> None:
                 weight = f"{rule.severity}, phase {rule.phase}, weight {number_text(rule.weight)}"
                 rows.append(f"    {rule.id:<{width}}  {weight}: {' '.join(rule.description.split())}")
                 rows.append(f"      check: {' '.join(rule.check.split())}")
+    if proposal.exec_checks:
+        rows.append(f"Checks: commands that the agent writes for these rules {WAYS[proposal.exec_checks]}")
     rows.append(f"Maximum iterations: {proposal.max_iterations}")
     say("\n".join(map(escape_line, rows)), to_stderr=to_stderr)
 

@@ -257,11 +257,9 @@ def _last_error(transcript: str) -> str:
 
 
 def exec_checks(look: Lookup) -> str:
-    """Return the setting exec_checks: run, ask or skip. Without a terminal, ask becomes skip. Default: ask."""
-    setting = look.find("exec_checks")
-    if setting is None:
-        return ASK if questions.at_terminal() else SKIP
-    return SKIP if setting.value == ASK and not questions.at_terminal() else str(setting.value)
+    """Return the setting exec_checks: run, ask or skip. Without a terminal, ask becomes skip."""
+    way = str(look.value("exec_checks"))
+    return SKIP if way == ASK and not questions.at_terminal() else way
 
 
 class Permission:

@@ -15,7 +15,7 @@ OWN = {
     "exec_checks": Key(
         word("run", "ask", "skip"),
         "whether to run shell commands that an agent wrote as checks",
-        unset="ask at a terminal, else skip",
+        default="run",
         flag=Option("Whether to run shell commands that the agent writes as checks."),
         kept=True,
         group="checks",

@@ -217,12 +217,12 @@ def test_the_live_display(kit: Kit) -> None:
 
 @pytest.mark.parametrize("said, runs", [("y\n", True), ("n\n", False), ("\x04", False)])
 def test_the_user_is_asked_about_commands(kit: Kit, said: str, runs: bool) -> None:
-    """On a terminal without a setting: the commands are shown, and only a yes runs them; asked once for each."""
+    """exec_checks = "ask" on a terminal: the commands are shown, and only a yes runs them; asked once for each."""
     import json
 
     from tests.kit.reflex import checks, command, content, judged
 
-    kit.ws.config(kit.ws.read("rooda.toml").replace('exec_checks = "run"', ""))
+    kit.ws.config(kit.ws.read("rooda.toml").replace('exec_checks = "run"', 'exec_checks = "ask"'))
     same = command(ENDPOINTS, f"touch RAN; test -s {PATH}")
     kit.answer("PREPARE.A.1", checks(same, content(NAMING, "NAMING")))
     others = [content(name, word) for name, word in ((NAMING, "NAMING"), (AUTH, "AUTH"), (DESCR, "DESCR"))]

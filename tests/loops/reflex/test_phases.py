@@ -677,9 +677,9 @@ def test_RQ_26_an_agent_puts_a_folder_in_its_place(kit: Kit) -> None:
     assert ran.err.count("it was put back") == 2
 
 
-@pytest.mark.parametrize("way, runs", [("run", True), ("skip", False), ("ask", False), (None, False)])
-def test_exec_checks(kit: Kit, way: str | None, runs: bool) -> None:
-    """Commands are shown; on a pipe they run only if the settings allow it, else an agent judges their rules."""
+@pytest.mark.parametrize("way, runs", [("run", True), ("skip", False), ("ask", False), (None, True)])
+def test_L_12_R_144_exec_checks(kit: Kit, way: str | None, runs: bool) -> None:
+    """Commands are shown; once the criteria are confirmed they run, unless the settings say otherwise."""
     kit.config()
     kit.ws.config(kit.ws.read("rooda.toml").replace('exec_checks = "run"', f'exec_checks = "{way}"' if way else ""))
     kit.answer("PREPARE.A.1", checks(command(ENDPOINTS, f"touch RAN; test -s {PATH}"), content(NAMING, "NAMING")))
@@ -687,6 +687,8 @@ def test_exec_checks(kit: Kit, way: str | None, runs: bool) -> None:
     ran = kit.new()
     assert ran.code == 0 and kit.ws.exists("RAN") == runs
     assert f"$ touch RAN; test -s {PATH}" in ran.err
+    told = "Checks: commands that the agent writes for these rules " + ("are shown and run" if runs else "are not run")
+    assert told in ran.out.partition("Use these success criteria")[0]
     assert kit.counts().get("EVALUATE", 0) == (0 if runs else 1)
 
 
