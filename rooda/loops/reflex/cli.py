@@ -89,8 +89,9 @@ def _proposed(task: str, here: Where, asked: RunOptions, made: Prepared, typed: 
     first = " ".join(task.split())
     ideal = typed["ideal_result"] or drafted.ideal or f"{first[:120]}: all {shown}"
     limit = int(made.look.value("max_iterations"))
-    criteria = drafted.criteria._replace(thresholds=thresholds)
-    return Proposal(task, ideal, alias, criteria, drafted.origin, limit, exec_checks(made.look))
+    criteria = drafted.criteria._replace(thresholds=thresholds, strict=bool(typed["strict"]))
+    artifact = drafting.existing(here.workspace, typed["start_from"]) if typed["start_from"] else ""
+    return Proposal(task, ideal, alias, criteria, drafted.origin, limit, exec_checks(made.look), artifact)
 
 
 def _drafted(task: str, here: Where, asked: RunOptions, made: Prepared, typed: Json) -> Drafted:
@@ -132,6 +133,10 @@ new = click.Command(
         click.Option(["--rules"], metavar="FILE", type=click.Path(), help="Use your own rules (JSON or TOML)."),
         click.Option(["--template"], type=click.Choice(TEMPLATES), help="Use rules that ship with rooda."),
         click.Option(["--draft"], is_flag=True, help="Let the agent draft rules; you confirm them."),
+        click.Option(
+            ["--from", "start_from"], metavar="FILE", type=click.Path(), help="Begin with an existing artifact."
+        ),
+        click.Option(["--strict"], is_flag=True, help="Go on until the threshold, even if only warnings remain."),
         *options.of(OWN, "limit", max_iterations=COUNT),
         click.Option(["--threshold-a"], type=_THRESHOLD, metavar="X", help="Score that phase A needs, 0 to 1."),
         click.Option(["--threshold-b"], type=_THRESHOLD, metavar="X", help="Score that phase B needs."),
@@ -150,11 +155,14 @@ new = click.Command(
 )
 
 
+run = click.Command("run", callback=_new, params=new.params, help=new.help, short_help=new.short_help, hidden=True)
+
+
 @click.pass_context
 def _resume(ctx: click.Context, /, alias: str | None, **typed: object) -> int:
     here = with_typed(where(ctx), typed)
     store.tidy_all(here.workspace)  # also completes the end of a loop if it was interrupted
-    place = find(here.workspace, alias)
+    place = find(here.workspace, alias) or (newest(here.workspace) if typed["max_iterations"] else None)
     if place is None:
         raise none_active(here.workspace)
     return resume_loop(place, here, typed)
@@ -165,10 +173,17 @@ resume = click.Command(
     callback=_resume,
     params=[
         click.Argument(["alias"], required=False, shell_complete=tab_aliases),
+        click.Option(
+            ["-n", "--max-iterations"],
+            type=COUNT,
+            metavar="N",
+            help="At most N iterations in all; also after the limit or stagnation.",
+        ),
         *loop_options(),
         *options.for_kind(),
     ],
-    help="Resume the active loop, or ALIAS. An interrupted phase is repeated; finished phases are not.",
+    help="Resume the active loop, or ALIAS. An interrupted phase is repeated; finished phases are not. With -n N, a "
+    "loop that has ended at its limit or by stagnation goes on.",
     short_help="Resume the active loop, or a named one.",
 )
 
@@ -355,7 +370,7 @@ the rules and the number of iterations before the first. All state is in .ai-fac
 """
 reflex = InOrder(
     "reflex",
-    commands=[new, resume, status, stop, list_, history, clean, show, diff],
+    commands=[new, run, resume, status, stop, list_, history, clean, show, diff],
     help=HELP,
     short_help="Write one artifact and refine it until its rules hold.",
     context_settings=DASH_H,

@@ -51,6 +51,17 @@ def from_file(workspace: str, path: str) -> Drafted:
     return parsed(text, path, toml=path.endswith(".toml"))
 
 
+def existing(workspace: str, path: str) -> str:
+    """Read the artifact that a loop begins with."""
+    try:
+        text = files.to_text(workspace_files.read_typed(workspace, os.path.abspath(path)))
+    except OSError as problem:
+        raise UsageProblem(f"--from {path}: {problem.strerror or problem}") from None
+    if not text.strip():
+        raise UsageProblem(f"--from {path}: the file is empty.", "Start without --from, or give another file.")
+    return text.replace("\r\n", "\n").removesuffix("\n") + "\n"
+
+
 def parsed(text: str, where: str, toml: bool) -> Drafted:
     """Parse criteria; raise one UsageProblem that lists all faults."""
     try:
@@ -170,6 +181,7 @@ class Proposal(NamedTuple):
     origin: str
     max_iterations: int
     exec_checks: str = ""  # whether commands that the agent writes as checks run
+    artifact: str = ""  # an existing text to begin with
 
 
 class Given(NamedTuple):
@@ -249,6 +261,8 @@ def show(proposal: Proposal, to_stderr: bool) -> None:
                 rows.append(f"      check: {' '.join(rule.check.split())}")
     if proposal.exec_checks:
         rows.append(f"Checks: commands that the agent writes for these rules {WAYS[proposal.exec_checks]}")
+    if proposal.criteria.strict:
+        rows.append("Strict: the loop goes on until the threshold, also while only warnings remain")
     rows.append(f"Maximum iterations: {proposal.max_iterations}")
     say("\n".join(map(escape_line, rows)), to_stderr=to_stderr)
 
@@ -279,5 +293,8 @@ def edited(proposal: Proposal, edit: Editor) -> Proposal:
                 raise
             text = edit(text)
             continue
-        return proposal._replace(criteria=found.criteria, ideal=found.ideal or proposal.ideal, origin="edited")
+        strict = criteria.strict
+        return proposal._replace(
+            criteria=found.criteria._replace(strict=strict), ideal=found.ideal or proposal.ideal, origin="edited"
+        )
     return proposal

@@ -112,9 +112,9 @@ def words_of(state: State) -> bytes:
 
 
 def doubt(place: Place) -> Doubt | None:
-    """Return the saved commands and prompts of a running loop if this user has not sealed them; else None."""
+    """Return the saved commands and prompts of an open loop if this user has not sealed them; else None."""
     state, seal = load(place).state, place.seal
-    if state is None or state.status != RUNNING:
+    if state is None or not (state.status == RUNNING or state.can_go_on):
         return None
     words = words_of(state)
     why = seal.doubt() or ("" if seal.covers(words) else UNSIGNED)

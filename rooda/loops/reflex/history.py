@@ -53,8 +53,8 @@ class Event(NamedTuple):
 
 def events(before: State | None, after: State, artifact: Artifact, by_user: bool = False) -> list[Event]:
     """Return the events of a transition between two states. `by_user`: the user stopped the loop."""
-    if before is None:
-        return [Event(after.iteration, after.phase, PLAN, "run_started", "ok", encoded(after))]
+    if before is None or is_reopened(before, after):
+        return [Event(after.iteration, after.phase, after.current_step, "run_started", "ok", encoded(after))]
     by_user = by_user or _by_user(before, after)
     found = [*_made(before, after, artifact), *(() if by_user else _judged(before, after, artifact))]
     if after.status == RUNNING:
@@ -67,6 +67,11 @@ def events(before: State | None, after: State, artifact: Artifact, by_user: bool
         said = after.stop["reason"]
         payload |= {"reason": "user_stop", "detail": "" if said == "user_stop" else said}
     return [*found, Event(*where, "stopped", "ok", payload)]
+
+
+def is_reopened(before: State, after: State) -> bool:
+    """True if the user lets the loop go on after its end, or with another limit: it is recorded like a start."""
+    return before.max_iterations != after.max_iterations or (before.status != RUNNING and after.status == RUNNING)
 
 
 def _by_user(before: State, after: State) -> bool:
@@ -174,7 +179,9 @@ def rebuilt(history: list[Json]) -> State | None:
         return state
     if last == "evaluation_done":
         where = Position(state.phase, state.iteration, state.max_iterations, state.stagnation_count)
-        step = step_after(where, state.evaluation["passed"], bool(state.evaluation["failed"]))
+        step = step_after(
+            where._replace(strict=state.strict), state.evaluation["passed"], bool(state.evaluation["failed"])
+        )
         return after_evaluation(state._replace(current_step=EVALUATE), step)
     return _advanced(state, {"iteration": state.iteration + 1}, {}) if last == "refinement_done" else state
 

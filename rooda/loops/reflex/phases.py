@@ -216,7 +216,9 @@ def with_evaluation(state: State, findings: Mapping[str, Finding], digest: str) 
     found = scoring.evaluation(rules, findings, state.threshold)
     before = scoring.exact_score(state.rules, state.evaluation)
     now = scoring.exact_score(rules, found)
-    position = Position(state.phase, state.iteration, state.max_iterations, state.stagnation_count, before)
+    position = Position(
+        state.phase, state.iteration, state.max_iterations, state.stagnation_count, before, state.strict
+    )
     step, count = scoring.next_step(position, now, found["passed"], bool(found["failed"]))
     state = state._replace(
         evaluation={**found, "artifact_hash": digest}, last_score=found["score"], stagnation_count=count

@@ -65,7 +65,7 @@ def again(prompt: str, error: str) -> str:
 
 
 def _steps(state: State) -> str:
-    return "\n".join(f"{number}. {step}" for number, step in enumerate(state.plan, 1))
+    return "\n".join(f"{number}. {step}" for number, step in enumerate(state.plan, 1)) or NOTHING
 
 
 def _failures(state: State) -> str:
@@ -97,7 +97,7 @@ def block(before: State, after: State, artifact: str, changed: list[str] | None)
         level=before.phase,
         score=hundredths(found["score"]),
         passed=found["passed"],
-        plan=" · ".join(before.plan),
+        plan=" · ".join(before.plan) or NOTHING,
         hash=found.get("artifact_hash", "")[:8],
         changed=changed,
         failed=[entry["id"] for entry in found["failed"]],

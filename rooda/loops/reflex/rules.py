@@ -33,6 +33,7 @@ class Criteria(NamedTuple):
     thresholds: Mapping[str, float] = THRESHOLDS
     name: str = NAME
     version: int = VERSION
+    strict: bool = False  # warnings alone do not end the loop
 
 
 class Draft(NamedTuple):
@@ -49,7 +50,8 @@ def stored(criteria: Criteria) -> Json:
         level: {"threshold": criteria.thresholds[level], "active_levels": list(ACTIVE[level])} for level in LEVELS
     }
     rules = [rule._asdict() for rule in criteria.rules]
-    return {"name": criteria.name, "version": criteria.version, "phase": phases, "rules": rules}
+    strict = {"strict": True} if criteria.strict else {}
+    return {"name": criteria.name, "version": criteria.version, "phase": phases, "rules": rules, **strict}
 
 
 def drafted(data: Any) -> Draft:

@@ -91,15 +91,16 @@ class Position(NamedTuple):
     max_iterations: int
     stagnation_count: int
     before: Fraction = Fraction(0)  # the previous score
+    strict: bool = False  # warnings alone do not end the loop
 
 
 def next_step(position: Position, now: Fraction, passed: bool, blocked: bool) -> Next:
     """Return the next step and the stagnation count. `blocked`: a rule of severity fail has failed.
 
     Completion wins over stagnation, stagnation over the limit. `no_major_issues` only counts in phase B: in A it
-    would end the loop before the rules of B are evaluated.
+    would end the loop before the rules of B are evaluated. In a strict loop it never counts.
     """
-    counts = position.level == "A" and not passed and not blocked
+    counts = (position.level == "A" or position.strict) and not passed and not blocked
     count = position.stagnation_count + (counts and now - position.before < LEAST_GAIN)
     what = step_after(position._replace(stagnation_count=count), passed, blocked)
     return Next(what, 0 if what == SWITCH else count)
@@ -109,7 +110,7 @@ def step_after(position: Position, passed: bool, blocked: bool) -> str:
     """Return the next step for a position whose stagnation count is already updated."""
     if passed:
         return SWITCH if position.level == "A" else "threshold_reached"
-    if position.level == "B" and not blocked:
+    if position.level == "B" and not blocked and not position.strict:
         return "no_major_issues"
     if position.stagnation_count >= MOST_SMALL_GAINS:
         return "stagnation"

@@ -8,7 +8,17 @@ from rooda.base import clock
 from rooda.base import files as base_files
 from rooda.base.json import Json
 from rooda.errors import FAILED as EXIT_FAILED
-from rooda.errors import OK, UNFINISHED, Cause, Interrupted, LimitReached, RoodaError, Undecided, code_of_signal
+from rooda.errors import (
+    OK,
+    UNFINISHED,
+    Cause,
+    Interrupted,
+    LimitReached,
+    RoodaError,
+    Undecided,
+    UsageProblem,
+    code_of_signal,
+)
 from rooda.loops import launch, options
 from rooda.loops.kernel import Run
 from rooda.loops.options import RunOptions
@@ -22,7 +32,7 @@ from rooda.loops.reflex.history import JUDGED
 from rooda.loops.reflex.keys import OWN
 from rooda.loops.reflex.loop import reflex
 from rooda.loops.reflex.setup import Prepared, prepared
-from rooda.loops.reflex.state import PLAN, PRODUCE_PREPARE, RUNNING, State
+from rooda.loops.reflex.state import PLAN, PREPARE, PRODUCE_PREPARE, RUNNING, State, reopened
 from rooda.loops.reflex.store import ReflexStore
 from rooda.loops.reflex.world import CallFailed, LoopOptions
 from rooda.loops.remembered import with_remembered
@@ -56,12 +66,15 @@ def start(proposal: Proposal, here: Where, asked: RunOptions, made: Prepared) ->
     held = launch.take_lock(place.lock, f"the loop '{place.alias}'", place.alias, made.screen)
     reflex_store.require_none_running(here.workspace)  # another loop may have started before this one took the lock
     store = ReflexStore(place, None)
+    if proposal.artifact:
+        store.stage(proposal.artifact)
     return run_session(place, store, first_state(place, proposal), made, held, asked)
 
 
 def resume_loop(place: Place, here: Where, typed: Json) -> int:
     """Resume a saved loop with the options that it was started with, run it to its end, and return the exit code."""
-    require_open(place, files.load(place))
+    limit = typed.get("max_iterations")
+    require_open(place, files.load(place), limit)
     _refuse_beside_another(place)
     here, typed = with_remembered(here, typed, "reflex", place.alias)
     asked = options.run_options(typed)
@@ -69,12 +82,13 @@ def resume_loop(place: Place, here: Where, typed: Json) -> int:
     held = launch.take_lock(place.lock, f"the loop '{place.alias}'", place.alias, made.screen)
     reflex_store.tidy_all(here.workspace)
     found = files.load(place)
-    state = require_open(place, found)
+    state = require_open(place, found, limit)
     if found.rebuilt:
         launch.warn(made.screen, f"{place.run} could not be read; it was rebuilt from history.jsonl.")
     elif not found.history:
         launch.warn(made.screen, f"{place.history} has no event of this loop; it continues from run.json alone.")
     store = reflex_store.open_store(place, found)
+    state = reopened(state, limit or state.max_iterations)
     return run_session(place, store, with_artifact(place, state), made, held, asked)
 
 
@@ -89,22 +103,32 @@ def first_state(place: Place, proposal: Proposal) -> State:
         iteration=1,
         max_iterations=proposal.max_iterations,
         phase="A",
-        current_step=PLAN,
+        current_step=PREPARE if proposal.artifact else PLAN,  # an existing artifact is judged first
         task={"prompt": proposal.task, "ideal_result": proposal.ideal},
         criteria=rules.stored(proposal.criteria),
         created_at=clock.rfc3339(now),
     )
 
 
-def require_open(place: Place, found: Found) -> State:
-    """Return the state of a loop that can be resumed; raise an error that explains why it can't."""
+def require_open(place: Place, found: Found, limit: int | None) -> State:
+    """Return the state of a loop that can be resumed; raise an error that explains why it can't.
+
+    `limit`: the iterations that the user allows now; a loop that ended at its limit or by stagnation needs more.
+    """
     if found.no_history:
         raise no_history_error(place, found)
     if found.state is None:
         raise RoodaError(f"The files of the loop '{place.alias}' are damaged.", START_NEW)
-    if found.state.status != RUNNING:
-        raise Undecided(f"{_ended(place, found.state)}{last_error(found)}", START_NEW)
-    return found.state
+    state, ended = found.state, found.state.status != RUNNING
+    if ended and not (limit and state.can_go_on):
+        more = f"Go on with: rooda reflex resume {place.alias} -n {state.iteration + 4}\n" if state.can_go_on else ""
+        raise Undecided(f"{_ended(place, state)}{last_error(found)}", f"{more}{START_NEW}")
+    if limit and limit < state.iteration + ended:
+        raise UsageProblem(
+            f"-n {limit}: the loop '{place.alias}' is at iteration {state.iteration} already.",
+            f"Allow more: rooda reflex resume {place.alias} -n {state.iteration + 4}",
+        )
+    return state
 
 
 def last_error(found: Found) -> str:
@@ -119,7 +143,8 @@ def with_artifact(place: Place, state: State) -> State:
     """Return the state, set back to the phase that writes the artifact if the artifact is missing."""
     written = state.current_step not in (PLAN, PRODUCE_PREPARE)
     if written and files.read_artifact(place) is None:
-        return state._replace(current_step=PRODUCE_PREPARE, prepared_checks=None, critique=None)
+        step = PRODUCE_PREPARE if state.plan else PLAN
+        return state._replace(current_step=step, prepared_checks=None, critique=None)
     return state
 
 

@@ -13,6 +13,7 @@ PLAN, PRODUCE_PREPARE, PREPARE = "PLAN", "PRODUCE_PREPARE", "PREPARE"
 EVALUATE, CRITIQUE, REFINE = "EVALUATE", "CRITIQUE", "REFINE"
 NOT_STOPPED = {"passed": False, "reason": ""}
 NEEDED = {CRITIQUE: ("evaluation",), REFINE: ("evaluation", "critique")}  # what a step needs in the state
+GOING_ON = ("iteration_limit", "stagnation")  # ends after which a higher limit lets the loop go on
 WRITERS = ("PRODUCE", "REFINE")  # phases whose answer is the artifact
 STEPS = (PLAN, PRODUCE_PREPARE, PREPARE, EVALUATE, CRITIQUE, REFINE)
 
@@ -47,6 +48,16 @@ class State(NamedTuple):
         return rules
 
     @property
+    def can_go_on(self) -> bool:
+        """True if the loop has ended at its limit or by stagnation: with a higher limit it can go on."""
+        return self.status == STOPPED and self.stop["reason"] in GOING_ON and self.evaluation is not None
+
+    @property
+    def strict(self) -> bool:
+        """True if warnings alone do not end the loop."""
+        return self.criteria.get("strict") is True
+
+    @property
     def active(self) -> list[Json]:
         return active(self.rules, self.phase)
 
@@ -75,6 +86,13 @@ def stopped(state: State, word: str) -> State:
 def _ended(state: State, status: str, reason: str) -> State:
     passed = bool(state.evaluation and state.evaluation["passed"])
     return state._replace(status=status, stop={"passed": passed, "reason": reason})
+
+
+def reopened(state: State, limit: int) -> State:
+    """Return the state of a loop that goes on with this limit; one that has ended goes on after its evaluation."""
+    if state.status != RUNNING:
+        state = state._replace(status=RUNNING, stop=NOT_STOPPED, current_step=CRITIQUE, stagnation_count=0)
+    return state._replace(max_iterations=limit)
 
 
 def encoded(state: State) -> Json:

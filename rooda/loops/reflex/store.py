@@ -68,6 +68,8 @@ class ReflexStore:
         with WriteLock(self._place.workspace):
             if self._state is None:
                 self._begin()
+            elif self._state.status != RUNNING:
+                require_none_running(self._place.workspace)
             if foreign := self._ended_elsewhere():
                 self._staged = None
                 self._state = foreign
@@ -92,13 +94,14 @@ class ReflexStore:
             self._cover(state)
         facts = self._facts(new)
         events = reflex_history.events(before, state, facts, by_user)
-        if before is None:  # run.json can be rebuilt from the history, not the other way round
+        opening = before is None or reflex_history.is_reopened(before, state)
+        if opening:  # run.json can be rebuilt from the history, not the other way round
             reflex_files.append(place, state.run_id, events, state.updated_at)
         reflex_files.write_json(place.run, encoded(state))
         if new is not None:
             files.move_folder_aside(place.artifact)
             files.rename(waiting, place.artifact, synced=False)
-        if before is not None:
+        if not opening:
             reflex_files.append(place, state.run_id, events, state.updated_at)
         reflex_files.point_at(place, state)
         self._state = state

@@ -203,14 +203,11 @@ BAD = {
         "",
         '{"plan":["a","b",3]}',
         '{"plan":["a","b",""]}',
-        f"Sure!\n{PLAN}",
         f"{PLAN}\n{PLAN}",
-        f"{PLAN} done",
         '{"plan":["a","b","c"],"plan":["a","b","c"]}',
         '{"plan":["a","b","c"],"n":NaN}',
         "null",
         '"plan"',
-        f"```json\n{PLAN}\n```\ntext",
         "[" * 100_000,
     ],
     "PRODUCE": ["", " \n\n", "```markdown\n\n```"],
@@ -296,6 +293,7 @@ GOOD = {
         f"```json\n{PLAN}\n```",
         f"```\n{PLAN}\n```",
         PLAN[:-1] + ',"more":1}',
+        *(f"Sure!\n{PLAN}", f"{PLAN} done", f"```json\n{PLAN}\n```\ntext"),
     ],
     "PRODUCE": ["x", "# A\r\n\r\ntext"],
     "PREPARE": [checks(), checks(content(ENDPOINTS, "x", absent=True)), checks(command(ENDPOINTS, f"test -s {PATH}"))],
@@ -321,7 +319,7 @@ def test_R_121_R_136_R_152_an_answer_that_is_fine(phase: str, number: int) -> No
 
 @pytest.mark.parametrize("phase", BAD)
 def test_R_102_R_230_R_231_R_232_R_234_once_more_then_the_end(kit: Kit, phase: str) -> None:
-    """A first breach is an event and a second identical call; a second ends the loop as failed."""
+    """A first breach is an event and a second call that quotes it; a second ends the loop as failed."""
     by_iteration(kit, "T2")
     if phase == "EVALUATE":
         kit.answer("PREPARE.A.1", checks())
@@ -333,8 +331,8 @@ def test_R_102_R_230_R_231_R_232_R_234_once_more_then_the_end(kit: Kit, phase: s
     run = kit.run
     assert (run["status"], run["stop"]["reason"], kit.ev[-1]) == ("failed", "phase_error", "failed")
     assert kit.ev.count("phase_error") == 2 and kit.counts()[phase] == 2
-    hashes = [line["stdin_sha256"] for line in kit.started(phase)]
-    assert hashes[0] == hashes[1]
+    first, second = (line["stdin"] for line in kit.started(phase))
+    assert second.startswith(first.rstrip()) and "## Your previous answer" in second
     kit.answer(f"{phase}.{4}", text)
     kit.answer(f"{phase}.{3}", BAD[phase][1])
     kit.new(4, "--alias", "second")
