@@ -79,4 +79,17 @@ def _refine(prompt: str) -> str:
     return "\n\n".join([rest(prompt, "Artifact"), *(_section(name) for name in missing)])
 
 
-_PHASES = {"plan": _plan, "produce": _produce, "prepare": _prepare, "critique": _critique, "refine": _refine}
+def _draft(prompt: str) -> str:
+    """Return a check for each rule of a template."""
+    checks = {name: f"There is a section {name}" for name in _ids(part(prompt, "Rules"))}
+    return json.dumps({"ideal_result": "Each rule has a section", "checks": checks})
+
+
+_PHASES = {
+    "draft": _draft,
+    "plan": _plan,
+    "produce": _produce,
+    "prepare": _prepare,
+    "critique": _critique,
+    "refine": _refine,
+}

@@ -35,7 +35,8 @@ def rows(ws: Workspace, by: str, *words: str) -> dict[str, Any]:
     return {row["name"]: row for row in found}
 
 
-REFLEX = ["reflex", "new", "do it", "--template", "code", "--confirm-criteria", "--confirm-max-iterations", "4"]
+GENERIC = ["--template", "code", "--generic"]
+REFLEX = ["reflex", "new", "do it", *GENERIC, "--confirm-criteria", "--confirm-max-iterations", "4"]
 
 
 @pytest.mark.parametrize("words", [["build", "-n", "9"], REFLEX], ids=["ooda", "reflex"])

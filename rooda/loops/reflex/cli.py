@@ -71,6 +71,8 @@ def _one_source(typed: Json) -> None:
     named = [name for name in ("rules", "template", "draft") if typed[name] not in (None, False)]
     if len(named) > 1:
         raise UsageProblem(f"{' and '.join(f'--{name}' for name in named)} are mutually exclusive.")
+    if typed["generic"] and (typed["rules"] is not None or typed["draft"]):
+        raise UsageProblem("--generic keeps the checks of a template; it does not go with --rules or --draft.")
     alias = typed["alias"]
     if alias is not None and not rules.is_alias(alias):
         raise UsageProblem(f"--alias {alias!r}: use 3 to 64 lowercase letters and digits, separated by single hyphens.")
@@ -97,11 +99,10 @@ def _proposed(task: str, here: Where, asked: RunOptions, made: Prepared, typed: 
 def _drafted(task: str, here: Where, asked: RunOptions, made: Prepared, typed: Json) -> Drafted:
     if typed["rules"] is not None:
         return drafting.from_file(here.workspace, typed["rules"])
-    if typed["template"]:
-        return drafting.from_template(typed["template"])
     if typed["draft"]:
         return drafting.draft(task, here, made)
-    return drafting.chosen(task)
+    general = drafting.from_template(typed["template"]) if typed["template"] else drafting.chosen(task)
+    return general if typed["generic"] else drafting.for_task(general, task, here, made)
 
 
 def _edit(text: str) -> str | None:
@@ -132,6 +133,7 @@ new = click.Command(
         click.Argument(["task"], nargs=-1, required=True),
         click.Option(["--rules"], metavar="FILE", type=click.Path(), help="Use your own rules (JSON or TOML)."),
         click.Option(["--template"], type=click.Choice(TEMPLATES), help="Use rules that ship with rooda."),
+        click.Option(["--generic"], is_flag=True, help="Keep the template's checks as they are."),
         click.Option(["--draft"], is_flag=True, help="Let the agent draft rules; you confirm them."),
         click.Option(
             ["--from", "start_from"], metavar="FILE", type=click.Path(), help="Begin with an existing artifact."

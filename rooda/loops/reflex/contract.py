@@ -195,6 +195,16 @@ def _executable(command: str, where: str, artifact: ArtifactPath) -> None:
         raise Breach(f"{where}: the command contains a NUL character")
 
 
+def own_checks(answer: Json, wanted: Collection[str]) -> tuple[dict[str, str], str]:
+    """Return the check of each wanted rule and the ideal result, from `{"checks": {…}, "ideal_result": "…"}`."""
+    table = _table(answer.get("checks"), "'checks'")
+    found = {rule: _text(table, rule, "'checks'").strip() for rule in wanted}
+    ideal = answer.get("ideal_result", "")
+    if not isinstance(ideal, str):
+        raise Breach("'ideal_result' must be a string")
+    return found, ideal.strip()
+
+
 def verdicts(answer: Json, wanted: Collection[str]) -> dict[str, tuple[bool, str]]:
     """Return whether each wanted rule holds, with details, from `{"rule_results": [...]}`."""
     found: dict[str, tuple[bool, str]] = {}

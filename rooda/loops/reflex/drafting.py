@@ -6,21 +6,25 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from rooda.agents.outcome import in_words
-from rooda.agents.records import Call
+from rooda.agents.backoff import backoff
+from rooda.agents.outcome import in_words, refusal
+from rooda.agents.records import Call, Reply
 from rooda.base import files, workspace_files
 from rooda.base.dirs import shipped
 from rooda.base.json import Json, loads
 from rooda.base.text import escape_line
 from rooda.errors import Interrupted, RoodaError, Undecided, UsageProblem
-from rooda.loops.reflex import rules
-from rooda.loops.reflex.contract import has_lone_surrogate, unique_keys
+from rooda.loops.reflex import contract, rules
+from rooda.loops.reflex.contract import Breach, has_lone_surrogate, unique_keys
 from rooda.loops.reflex.events import KIND
+from rooda.loops.reflex.phases import CALLS, TRIES
+from rooda.loops.reflex.prompts import again
 from rooda.loops.reflex.rules import LEVELS, Criteria
 from rooda.loops.reflex.scoring import number_text
 from rooda.loops.reflex.setup import Prepared
 from rooda.processes.signals import Signals
 from rooda.run import questions
+from rooda.run.event_records import Problem
 from rooda.run.placeholders import substitute
 from rooda.run.prompts import Measure
 from rooda.run.records import Owner
@@ -125,37 +129,70 @@ def chosen(task: str) -> Drafted:
 
 
 def from_agent(answer: str) -> Drafted:
-    """Parse the criteria that an agent drafted; raise RoodaError if they can't be used."""
-    from rooda.loops.reflex.contract import Breach, one_object
-
-    try:
-        return accepted(one_object(answer), "the agent's draft")
-    except (Breach, UsageProblem) as problem:
-        raise RoodaError(
-            f"The agent's draft can't be used: {problem}",
-            "Try again, or use --template or --rules.",
-        ) from None
+    """Parse the criteria that an agent drafted; raise Breach or UsageProblem if they can't be used."""
+    return accepted(contract.one_object(answer, key="rules"), "the agent's draft")
 
 
 def draft(task: str, here: Where, made: Prepared) -> Drafted:
     """Ask the agent to propose criteria for a task (`--draft`)."""
-    setup, agent = made.setup, made.agent
-    text = substitute(files.text(shipped("prompts", "reflex/draft.md")), {"task": task}, "builtin:reflex/draft.md")
+    return _asked_agent(_text("draft", task=task), here, made, from_agent, "--template or --rules")
+
+
+def for_task(general: Drafted, task: str, here: Where, made: Prepared) -> Drafted:
+    """Ask the agent to make the checks of a template's rules specific to a task."""
+    found = general.criteria.rules
+    shown = [{key: getattr(rule, key) for key in ("id", "description", "severity", "check")} for rule in found]
+    text = _text("checks", task=task, rules=json.dumps(shown, indent=1, ensure_ascii=False))
+
+    def read(answer: str) -> Drafted:
+        own, ideal = contract.own_checks(contract.one_object(answer, key="checks"), [rule.id for rule in found])
+        criteria = general.criteria._replace(rules=tuple(rule._replace(check=own[rule.id]) for rule in found))
+        return Drafted(criteria, f"{general.origin}, checks made for this task", ideal)
+
+    return _asked_agent(text, here, made, read, "--generic, --template or --rules")
+
+
+def _text(name: str, **values: str) -> str:
+    return substitute(files.text(shipped("prompts", f"reflex/{name}.md")), values, f"builtin:reflex/{name}.md")
+
+
+def _asked_agent(text: str, here: Where, made: Prepared, read: Callable[[str], Drafted], instead: str) -> Drafted:
+    """Ask the agent for criteria before the loop begins; an invalid answer is asked for once more, with the reason."""
+    setup, problem = made.setup, ""
     with Signals() as signals:
-        owner = Owner(KIND, "draft", Setup(agent, bounds=setup.bounds, further=setup.further))
+        owner = Owner(KIND, "draft", Setup(made.agent, bounds=setup.bounds, further=setup.further))
         session = Session(here.workspace, owner, signals, made.screen.show, made.screen.tick(), None)
         try:
-            prompt = session.prompt(lambda: text, "draft", Measure("", setup.token_budget))
-            reply = session.calls.ask(Call("draft", 1, agent, prompt, setup.bounds, wants_answer=True))
-            if reply.ended == "interrupted":
-                raise Interrupted(session.signalled())
+            for attempt in range(1, TRIES + 1):
+                reply = _reply(session, again(text, problem) if problem else text, attempt, made, instead)
+                try:
+                    return read(reply.answer.text)
+                except (Breach, UsageProblem) as breach:
+                    problem = str(breach)
         finally:
             made.screen.close()
             session.close()
-    if not reply.ok:
+    raise RoodaError(f"The agent's draft can't be used: {problem}", f"Try again, or use {instead}.")
+
+
+def _reply(session: Session, text: str, attempt: int, made: Prepared, instead: str) -> Reply:
+    """Make the call, again after a failure; raise RoodaError after the last one."""
+    for failures in range(CALLS):
+        label = f"draft-{attempt}-{failures + 1}"
+        prompt = session.prompt(lambda: text, label, Measure("", made.setup.token_budget))
+        reply = session.calls.ask(
+            Call("draft", 1, made.agent, prompt, made.setup.bounds, label=label, wants_answer=True)
+        )
+        if reply.ended == "interrupted" or session.signalled():
+            raise Interrupted(session.signalled())
+        if reply.ok:
+            return reply
         why = in_words(reply, {"": "The agent could not draft the rules: {reason}"})
-        raise RoodaError(why, "Use --template or --rules instead.")
-    return from_agent(reply.answer.text)
+        if refusal(reply) or failures + 1 == CALLS:
+            break
+        session.emit(Problem(text=f"{why}; call {failures + 1} of {CALLS}, it is repeated"))
+        session.wait(backoff(made.setup.retry_wait, failures + 1, reply.retry_after))
+    raise RoodaError(why, f"Try again, or use {instead}.")
 
 
 # The user confirms the criteria and the number of iterations before the first iteration.

@@ -69,12 +69,12 @@ def killed_at_each(tmp_path: Path, name: str, places: range, writes: int, calls:
 
 
 def tidied(kit: Kit) -> None:
-    """A next `new` that does nothing still tidies up: its criteria are confirmed, its agent can't do anything."""
+    """A next `new` that does nothing still tidies up: its criteria are confirmed, its agent says nothing."""
     kit.ws.write("none.json", '[{"id": "a.b.c", "severity": "info", "description": "d"}]')
     for phase in ("PLAN",):
         kit.answer(f"{phase}.i9.1", "")
     ran = kit.ws.rooda(
-        *("reflex", "new", "other loop", "--rules", "none.json", "--ai-cmd", "false", "--alias", "other"),
+        *("reflex", "new", "other loop", "--rules", "none.json", "--ai-cmd", "true", "--alias", "other"),
         stdin=b"y\ny\n",
     )
     assert ran.code == 1, ran.both

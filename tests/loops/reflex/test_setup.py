@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rooda.loops.reflex.drafting import from_template
 from tests.kit.reflex import AUTH, ENDPOINTS, RS1, TASK, Kit, checks_of, rule
 from tests.kit.reflex_scenarios import by_iteration, script
 from tests.kit.workspace import Ran, until
@@ -107,7 +108,7 @@ TEMPLATES: dict[str, Any] = {
 def test_R_028_R_174_templates(kit: Kit, name: str) -> None:
     """Thresholds and severities of each template, normalised to full rules."""
     kit.answer("PLAN.1", "not json")
-    ran = kit.ws.rooda("reflex", "new", TASK, "--template", name, stdin=b"y\ny\n")
+    ran = kit.ws.rooda("reflex", "new", TASK, "--template", name, "--generic", stdin=b"y\ny\n")
     assert ran.code == 1
     criteria = kit.run["criteria"]
     low, high, first, second = TEMPLATES[name]
@@ -140,7 +141,7 @@ def test_R_028_own_thresholds(kit: Kit) -> None:
 def test_R_028_the_template_follows_from_the_task(kit: Kit, task: str, template: str) -> None:
     """By its words; if those are ambiguous and there is no terminal, it is an error before anything starts."""
     kit.answer("PLAN.1", "not json")
-    ran = kit.ws.rooda("reflex", "new", task, stdin=b"y\ny\n")
+    ran = kit.ws.rooda("reflex", "new", task, "--generic", stdin=b"y\ny\n")
     if template:
         assert f"template {template}" in ran.out
     else:
@@ -241,6 +242,56 @@ def test_R_031_an_agent_drafts(kit: Kit) -> None:
     kit.answer("DRAFT.1", "no json")
     ran = kit.ws.rooda(*said, "--alias", "other", stdin=b"y\ny\n")
     assert ran.code == 1 and "draft" in ran.err
+
+
+def own(kit: Kit, **more: str) -> str:
+    """What an agent answers that makes the checks of the docs template specific."""
+    rules = from_template("docs").criteria.rules
+    return json.dumps({"ideal_result": "A tour", "checks": {each.id: f"Own {each.id}" for each in rules} | more})
+
+
+def test_L_11_a_templates_checks_are_made_for_the_task(kit: Kit) -> None:
+    """One call before the confirmation; ids, severities and thresholds stay, the checks are shown and stored."""
+    kit.answer("DRAFT.1", f"Sure!\n```json\n{own(kit)}\n```\n")
+    kit.answer("PLAN.1", "not json")
+    said = ["reflex", "new", TASK, "--template", "docs"]
+    ran = kit.ws.rooda(*said, stdin=b"n\n")
+    assert ran.code == 3 and "check: Own a.correctness.accuracy" in ran.out and not kit.home.exists()
+    assert (
+        kit.counts() == {"DRAFT": 1} and TASK in kit.prompt("DRAFT") and "a.correctness.accuracy" in kit.prompt("DRAFT")
+    )
+    assert kit.ws.rooda(*said, stdin=b"y\ny\n").code == 1
+    rules = from_template("docs").criteria.rules
+    assert kit.run["criteria"]["rules"] == [{**each._asdict(), "check": f"Own {each.id}"} for each in rules]
+    assert kit.run["task"]["ideal_result"] == "A tour" and kit.run["criteria"]["phase"]["A"]["threshold"] == 0.75
+
+
+def test_L_11_generic_keeps_them(kit: Kit) -> None:
+    """No call; with rules of one's own it is refused."""
+    ran = kit.ws.rooda("reflex", "new", TASK, "--template", "docs", "--generic", stdin=b"n\n")
+    assert ran.code == 3 and not kit.log_lines() and "No statement contradicts the task" in ran.out
+    assert kit.new(4, "--generic").code == 2
+
+
+def test_L_11_an_answer_that_can_not_be_used(kit: Kit) -> None:
+    """It is asked for once more with the reason; then --generic is named, and nothing was started."""
+    kit.answer("DRAFT.1", own(kit, **{"a.completeness.sections": ""}))
+    kit.answer("DRAFT.2", own(kit))
+    said = ["reflex", "new", TASK, "--template", "docs"]
+    assert kit.ws.rooda(*said, stdin=b"n\n").code == 3
+    assert "'a.completeness.sections' must be a non-empty string" in kit.prompt("DRAFT", 2)
+    kit.answer("DRAFT.3", "no json")
+    ran = kit.ws.rooda(*said, stdin=b"y\ny\n")
+    assert ran.code == 1 and "--generic" in ran.err and not kit.home.exists()
+
+
+def test_L_03_a_draft_whose_call_fails(kit: Kit) -> None:
+    """It is repeated too."""
+    kit.config(table="retry_wait = 0")
+    kit.answer("DRAFT.1", "", "exit 1")
+    kit.answer("DRAFT.3", own(kit))
+    assert kit.ws.rooda("reflex", "new", TASK, "--template", "docs", stdin=b"n\n").code == 3
+    assert kit.counts() == {"DRAFT": 3}
 
 
 def test_R_061_names(kit: Kit) -> None:
