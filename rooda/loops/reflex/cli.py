@@ -47,6 +47,7 @@ def _new(ctx: click.Context, /, task: tuple[str, ...], **typed: object) -> int:
         raise UsageProblem("The task is empty.", 'Describe the artifact: rooda reflex new "An OpenAPI spec for …"')
     _one_source(typed)
     if not asked.worktree:
+        base_files.refuse_links(here.workspace, os.path.dirname(files.HOME), files.HOME)  # before an agent is paid
         refuse_second(here.workspace)
     made = prepared(here, asked, own_flags(typed))
     try:
