@@ -33,8 +33,8 @@ def markdown(answer: str) -> str:
 _OPENING = re.compile(  # one line in which an agent announces the artifact
     r"(?:(?:sure(?: thing)?|certainly|of course|absolutely|ok(?:ay)?|got it|great|understood|no problem|done)\b[!,.:]"
     r"|(?:here(?:['\u2019]s| is| are)|below is|i(?:['\u2019]ve| have) (?:written|created|updated|revised|improved))\b"
-    r"[^\n]*(?:artifact|document|markdown|version|file|content|text|draft|result|spec(?:ification)?|guide|page)\b[^\n]*:$)"
-    r"[^\n]*",
+    r"[^\n]{0,200}(?:artifact|document|markdown|version|file|content|text|draft|result|spec(?:ification)?|guide|page)\b[^\n]{0,200}:$)"
+    r"[^\n]{0,300}$",
     re.IGNORECASE | re.MULTILINE,
 )
 
