@@ -169,10 +169,12 @@ def test_OU_07_older_names(ws: Workspace) -> None:
 
 
 def test_OU_07_no_command_at_all(ws: Workspace) -> None:
-    """Without an agent: exit 2 with the ways to set one, and nothing written; also for a dry run and a resume."""
+    """Without an agent: exit 2 with the ways to set one, and nothing written; also for a resume. A dry run says it."""
     ws.procedure("build", loop={"ai_cmd": None})
     ws.put_state()
-    for words in (("build",), ("build", "--dry-run"), ("resume", "build")):
+    seen = ws.rooda("build", "--dry-run")
+    assert seen.code == 0 and "A start would be refused: no AI command configured" in seen.out
+    for words in (("build",), ("resume", "build")):
         ran = ws.rooda(*words)
         assert (ran.code, ran.out) == (2, "")
         lines = ran.err.splitlines()
@@ -192,9 +194,10 @@ def test_OU_07_OA_35_a_binary_that_is_not_there(ws: Workspace) -> None:
         "./script": "AI command is not executable",
     }
     for command, text in said.items():
-        for words in ((), ("--dry-run",)):
-            ran = ws.rooda("build", "--ai-cmd", command, *words)
-            assert ran.code == 2 and text in ran.err
+        ran = ws.rooda("build", "--ai-cmd", command)
+        assert ran.code == 2 and text in ran.err
+        ran = ws.rooda("build", "--ai-cmd", command, "--dry-run")
+        assert ran.code == 0 and f"A start would be refused: {text}" in ran.out
     assert not ws.exists(".rooda")
 
 
@@ -229,8 +232,8 @@ def test_OU_37_an_agent_that_ignores_TERM(ws: Workspace) -> None:
     ws.procedure("build", loop={"iteration_timeout": 0.3, "kill_grace": 0.2})
     ws.side(1, "trap '' TERM INT HUP\nsleep 30 & while :; do sleep 1; done")
     ran = ws.rooda("build", "-n", "1")
-    assert ran.code == 0 and "timed out after 0.3s" in ran.out
-    assert ws.events()[-3]["exit_code"] == 137
+    assert ran.code == 1 and "timed out after 0.3s" in ran.out
+    assert [each["exit_code"] for each in ws.events() if each["event"] == "agent.ended"] == [137]
     assert not ws.leftovers()
 
 

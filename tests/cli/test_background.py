@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from tests.kit.background import begin, detached, kill_all, let_go
+from tests.kit.background import HOLD, MORE, began, begin, detached, kill_all, let_go
+from tests.kit.loops import Loops
 from tests.kit.workspace import Workspace, until
 
 STAYS = "touch began; while [ ! -e go ]; do read -t 0.05 x <>pipe || true; done; echo worked"
@@ -266,9 +267,10 @@ def test_an_iteration_before_a_resume(ws: Workspace, kind: str) -> None:
 
 def test_a_goal_that_ends_before_it_is_cancelled(ws: Workspace) -> None:
     """The running iteration finishes first; where that reaches the goal, that is what is said."""
-    begin(ws, "goal")
-    ws.write("made", "")
-    ws.side("step-1", "printf -- '---LOOP_STATUS---\\nEXIT_SIGNAL: true\\n---END_STATUS---\\n'")
+    words = Loops(ws).words("goal", *MORE["goal"], most=2, score=2)
+    ws.side("step-1", f"{HOLD}; touch made")
+    assert ws.rooda(*words, "--detach").code == 0
+    began(ws)
     cancel = ws.start("goal", "cancel")
     until(lambda: "Cancel requested" in cancel.out, what="the request")
     let_go(ws)

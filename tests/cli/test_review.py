@@ -81,7 +81,7 @@ def test_a_nul_in_a_gate(ws: Workspace) -> None:
     """A command that can't be started is a failed gate, not the end of the program."""
     ws.write("AGENTS.md", b"## Quality Gates\n\n- odd: `echo \0`\n")
     ran = ws.rooda("build", "-n", "1")
-    assert ran.code == 0 and "Traceback" not in ran.both
+    assert ran.code == 1 and "Traceback" not in ran.both
     assert "Quality gates failed: odd (exit 126)" in ran.out
 
 

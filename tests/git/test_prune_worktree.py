@@ -76,7 +76,7 @@ def test_settings_that_are_not_committed_hold_in_the_worktree(ws: Workspace) -> 
     ws.signal_at(1)
     run = ws.rooda("build", "--worktree", "-n", "2")
     assert run.code == 130
-    words = re.search(r"Resume with: rooda (.*)$", run.err, re.MULTILINE)
+    words = re.search(r" next +rooda (.*)$", run.err, re.MULTILINE)
     assert words, run.err
     assert ws.rooda(*words[1].split()).code == 0
     assert len(ws.calls) == 2

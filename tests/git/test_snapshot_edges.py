@@ -105,7 +105,7 @@ def test_an_agent_that_deletes_them_for_good(ws: Workspace) -> None:
     ws.side(1, "echo 2 >a; rm -rf .git/refs/rooda; git reflog expire --expire=now --all; git gc -q --prune=now")
     ws.side(2, "echo 3 >a")
     run = ws.rooda("build", "-n", "2")
-    assert run.code == 0 and run.err.count("The newest snapshot is lost") == 1 == len(run.err.splitlines()), run.err
+    assert run.code == 0 and run.err.count("The newest snapshot is lost") == 1 == len(run.notes.splitlines()), run.err
     assert ws.git("fsck", "--strict", "--no-dangling") == ""
     (after,) = [ref for ref in refs(ws) if ref.endswith("/1-after")]
     assert ws.git("log", "-1", "--format=%P", after) == ws.git("rev-parse", "HEAD"), "HEAD is held"
@@ -156,6 +156,6 @@ def test_two_dots_in_a_name(ws: Workspace) -> None:
     ws.git("init", "-q")
     ws.side(1, "echo 1 >made")
     run = ws.rooda("a..b", "-n", "1")
-    assert (run.code, run.err) == (0, "")
+    assert (run.code, run.notes) == (0, "")
     assert ws.rooda("undo", "a..b", "--yes").code == 0 and not ws.exists("made")
     assert ws.rooda("prune", "--keep", "0").code == 0 and refs(ws) == []

@@ -75,7 +75,7 @@ def test_the_watchdog_is_notified_while_an_agent_works(ws: Workspace) -> None:
 def test_a_missing_manager_is_ignored(ws: Workspace, address: str) -> None:
     """A missing manager does not affect the loop, and rooda prints nothing about it."""
     ran = ws.rooda("build", "-n", "1", env={"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "nonsense"})
-    assert (ran.code, ran.err) == (0, "")
+    assert (ran.code, ran.notes) == (0, "")
 
 
 def test_without_a_manager_the_loop_never_wakes(ws: Workspace) -> None:

@@ -50,7 +50,7 @@ def test_OU_05_a_silent_sleeper_is_idle(ws: Workspace) -> None:
     ws.procedure(keys=f"idle_timeout = {IDLE}\n")
     ws.side(1, 'setsid sleep 1000 & echo $! >"$FAKE/child"; sleep 1001')
     ran = ws.rooda("build", "-n", "1")
-    assert (ran.code, ended(ws)) == (0, ["idle"])
+    assert (ran.code, ended(ws)) == (1, ["idle"])
     assert not alive(int(Path(ws.fake, "child").read_text()))
     assert "consecutive failures: 1/3" in ran.out
 
@@ -60,7 +60,7 @@ def test_OU_05_the_wall_time_of_a_call_is_limited(ws: Workspace) -> None:
     ws.procedure(keys="iteration_timeout = 0.3\nkill_grace = 0.1\n")
     ws.side(1, "trap '' TERM; while :; do echo .; done")
     ran = ws.rooda("build", "-n", "1")
-    assert (ran.code, ended(ws)) == (0, ["timeout"])
+    assert (ran.code, ended(ws)) == (1, ["timeout"])
     assert not alive(ws.calls[0].pid)
 
 
@@ -100,7 +100,7 @@ def test_an_agent_that_has_not_finished_may_stay(ws: Workspace) -> None:
 def test_processes_left_running_by_an_agent(ws: Workspace, keep: bool) -> None:
     """Ended before the gates run; with `keep_background` it lives through gates and calls, until the run ends."""
     shell = (
-        'if [ -e "$FAKE/server" ]; then kill -0 "$(cat "$FAKE/server")" && touch "$FAKE/seen-by-agent"; exit; fi\n'
+        'if [ -e "$FAKE/server" ]; then kill -0 "$(cat "$FAKE/server")" && touch "$FAKE/seen-by-agent"; exit 0; fi\n'
         'setsid sleep 1000 & echo $! >"$FAKE/server"\n'
     )
     ws.sections["agents"] = (

@@ -58,7 +58,7 @@ def test_O_081_a_broken_file_is_a_warning_and_a_fresh_start(ws: Workspace, name:
     ran = ws.rooda("build", "--max-iterations", "1")
     assert (ran.code, len(ws.calls)) == (0, 1)
     assert masked(ran.lines)[1] == "[T] Iteration 1/1 starting..."
-    (warning,) = ran.err.splitlines()
+    (warning,) = ran.notes.splitlines()
     assert "WARNING: State file " in warning and "starting fresh" in warning
     assert Path(ws.state_file() + ".corrupt").read_bytes() == BROKEN[name]
     assert ws.state() is None

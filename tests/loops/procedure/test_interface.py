@@ -226,7 +226,7 @@ def test_O_124_a_run_needs_no_bash(ws: Workspace) -> None:
         os.symlink(found or shutil.which(tool) or "/bin/" + tool, os.path.join(tools, tool))
     ws.procedure(gates={"here": "test -f rooda.toml && ! command -v bash", "piped": "cat rooda.toml | grep -q loop"})
     ran = ws.rooda("build", "--max-iterations", "2", env={"PATH": tools, "SHELL": "/nowhere/bash"})
-    assert (ran.code, ran.err, len(ws.calls)) == (0, "", 2)
+    assert (ran.code, ran.notes, len(ws.calls)) == (0, "", 2)
     assert "WARNING" not in ran.out
 
 
