@@ -58,7 +58,7 @@ def _project(bench: Bench, size: int, age: int, depth: int, count: int) -> Works
     write(agent, AGENT)
     os.chmod(agent, 0o755)
     for name in ("controller", "sensor", "actuator"):
-        write(os.path.join(place.path, f"loop-{name}-one.md"), f"You are the {name}.\n")
+        write(os.path.join(place.path, f"loop-{name}-one.md"), f"You are the {name}. Write {{output-path}}.\n")
     os.makedirs(os.path.join(place.path, ".ai-loop"))
     node = topology(depth, count if depth == 1 else 2)
     write(os.path.join(place.path, ".ai-loop", "flow.yaml"), json.dumps({"version": 1, "flow": node}))

@@ -65,7 +65,7 @@ def furnish(folder: str, agent: str, env: Mapping[str, str]) -> None:
     write(os.path.join(folder, "plan.json"), json.dumps(plan(20)))
     write(os.path.join(folder, ".gitignore"), "".join(f"/{name}\n" for name in IGNORED))
     for name in ("controller", "sensor", "actuator"):
-        write(os.path.join(folder, f"loop-{name}-one.md"), f"You are the {name}.\n")
+        write(os.path.join(folder, f"loop-{name}-one.md"), f"You are the {name}. Write {{output-path}}.\n")
     os.mkdir(os.path.join(folder, ".ai-loop"))
     write(os.path.join(folder, ".ai-loop", "flow.yaml"), json.dumps({"version": 1, "flow": topology(2, MANY)}))
     for number in range(200):

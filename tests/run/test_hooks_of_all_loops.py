@@ -58,7 +58,7 @@ ENDS: list[tuple[str, Callable[[Workspace], Ran], int, list[str]]] = [
     ("reflex paused", never_holds, 4, ["paused"]),
     ("reflex budget", lambda ws: hooked(ws).reflex(*SHORT), 4, ["paused", "budget"]),
     ("reflex limit", lambda ws: scripted(ws, LIMITED % 4_000_000_000).reflex(), 4, ["paused", "limit"]),
-    ("reflex refused", lambda ws: scripted(ws, REFUSED).reflex(), 1, ["failed", "stuck", "needs_person"]),
+    ("reflex refused", lambda ws: scripted(ws, REFUSED).reflex(), 1, ["failed", "needs_person"]),
     ("goal refused", lambda ws: scripted(ws, REFUSED).goal("--yes"), 1, ["failed", "needs_person"]),
     ("goal refused, no plan", lambda ws: planned(ws, REFUSED), 1, ["failed", "needs_person"]),
     ("goal limit, no plan", lambda ws: planned(ws, LIMITED % 4_000_000_000), 4, ["paused", "limit"]),

@@ -124,7 +124,7 @@ def test_limits_of_silence_and_of_gates_hold(ooda: Four) -> None:
     ws.sections["build"] += gate
     ooda.config(idle_timeout=0.4, kill_grace=0.1)
     ran = ooda.run()
-    assert ran.code == 0, ran.both
+    assert ran.code == 1, ran.both
     assert "slow (timeout 0.3s)" in ran.out
     assert [event["ended"] for event in ooda.said("agent.ended")] == ["exit", "idle"]
 
