@@ -47,7 +47,7 @@ class Moment(NamedTuple):
     zone: str
 
 
-ToEpoch = Callable[[Moment], float | None]  # the next Unix time at which a clock in that zone shows this
+ToEpoch = Callable[[Moment], float | None]  # returns the next Unix time at which a clock in its zone shows the moment
 LATEST = 4_102_444_800  # the year 2100
 _EPOCH = re.compile(r"\|\s*(\d{10})\b")  # "usage limit reached|1770000000"
 
@@ -77,7 +77,7 @@ def _reset_time(text: str, now: float, to_epoch: ToEpoch) -> float | None:
 
 
 def _dates_after(word: str) -> tuple["re.Pattern[str]", ...]:
-    """Return the forms of a time to look for after a word; none after `in`, because of `in 10 organizations`."""
+    """Return the date and time patterns to try after a word; none after `in`, or `in 10 organizations` would match."""
     return () if word == "in" else (_ISO, _SLASHED, _NAMED, _CLOCK)
 
 
@@ -96,7 +96,7 @@ def _seconds(text: str) -> float:
 
 
 def _moment(found: "re.Match[str]") -> Moment | None:
-    """Return the time that a match names; a date without a time means the beginning of that day."""
+    """Return the time that a match names, None if it is invalid; a date without a time means its first minute."""
     groups = {"month": "", "day": "", "year": "", **found.groupdict()}
     time = _time_of_day(groups, has_date=bool(groups["day"]))
     month = _month(groups["month"])
@@ -118,7 +118,7 @@ def _time_of_day(groups: Mapping[str, str | None], has_date: bool) -> tuple[int,
 
 
 def _month(word: str | None) -> int | None:
-    """Return the number of a month by name or number, 0 for none; None if there is no such month."""
+    """Return the number of the month given by name or number; 0 if `word` is empty, None if it is not a month."""
     if not word:
         return 0
     if word.isdecimal():
@@ -130,13 +130,13 @@ def _month(word: str | None) -> int | None:
 LONGEST = 300.0  # seconds between attempts after temporary failures
 UNKNOWN_LIMIT = 900.0  # seconds to wait if the reset time is unknown
 TOLERANCE = 1.0  # seconds by which the clocks may drift apart
-MARGIN = 15.0  # seconds to wait after the reset time, since clocks differ
+MARGIN = 15.0  # seconds added to the wait, since the service's clock may differ from ours
 
 
 def backoff(first: float, failures: int, asked: float = 0.0) -> float:
     """Return the seconds to wait after a failure: `first`, doubled for each further failure in a row.
 
-    A longer wait that the service `asked` for wins.
+    If the service `asked` for a longer wait, that one is returned.
     """
     return max(min(first * 2.0 ** min(max(failures - 1, 0), 30), max(LONGEST, first)), asked)
 
@@ -144,8 +144,8 @@ def backoff(first: float, failures: int, asked: float = 0.0) -> float:
 def usable_at(until: float, noted: float, now: float, waited: float | None) -> float:
     """Return the time at which a recorded limit ends, by the current clock; 0 if it is over.
 
-    The clock may have been set since, so a limit never lasts longer than it would have when it was recorded. `waited`:
-    seconds since then by a clock that can't be set; None after a reboot.
+    The user may have set the clock since the limit was recorded at `noted`; it still lasts at most `until - noted`
+    seconds. `waited`: seconds since `noted` by a clock that can't be set; None after a reboot.
     """
     if waited is None:
         return until if now >= noted else 0.0

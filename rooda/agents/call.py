@@ -103,7 +103,7 @@ def prompt_refused(problem: str) -> Reply:
 
 
 def _reply(call: Call, done: supervise.ProcessResult, spec: supervise.Spec) -> Reply:
-    if done.ended == "finished":  # it wrote its final message, so rooda's signal is no failure
+    if done.ended == "finished":  # after its final message; that rooda then ended it is not a failure
         done = done._replace(ended="exit", code=0)
     if spec.opened < 0:
         return reply_of(call, done, spec.output, spec.env)
@@ -112,7 +112,7 @@ def _reply(call: Call, done: supervise.ProcessResult, spec: supervise.Spec) -> R
 
 
 def with_replaced(reply: Reply, replaced: str) -> Reply:
-    """Return the reply as a failure if the transcript was replaced; a deletion, maybe accidental, is only noted."""
+    """Return the reply as a failure if the transcript was replaced; a deletion, maybe accidental, is only recorded."""
     if replaced in ("", "missing") or not reply.ok:
         return reply._replace(replaced=replaced)
     what = f"its transcript was replaced by {replaced} while it ran"

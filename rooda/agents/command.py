@@ -20,7 +20,7 @@ def argv(agent: Agent, prompt: str | None = None) -> list[str]:
     fillings = {"model": agent.model or None, "prompt": prompt, "python": sys.executable}
     words: list[str] = []
     for word in _split(agent.command):
-        if not words:  # the program: an unknown placeholder stays, so that the program isn't found
+        if not words:  # the program: a placeholder without a value stays, so that it is reported missing
             words.append(_PLACEHOLDER.sub(lambda found: fillings[found[1]] or found[0], word))
         elif any(fillings[name] is None for name in _PLACEHOLDER.findall(word)):
             _drop_option(words, word)
@@ -95,7 +95,7 @@ _OURS = ("ROODA_CALL", "ROODA_RUN", "ROODA_ITERATION", "ROODA_LOOP", "ROODA_PROC
 
 
 def base_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the environment without variables of an enclosing agent or rooda, or of rooda's key and trust."""
+    """Drop the variables of an enclosing agent or rooda, the service manager's, and those of rooda's key and trust."""
     misleading = {*NESTING, *_OURS, *MANAGER_VARIABLES, *PRIVATE}
     return {key: value for key, value in environ.items() if key not in misleading}
 

@@ -25,4 +25,4 @@ class CallContext(NamedTuple):
     folder: Folder
     signals: Signals
     tick: Periodic | None = None
-    marked: bool = False  # processes carry the run's mark from the start and can't drop it
+    marked: bool = False  # processes inherit the run's mark from rooda and can't drop it

@@ -19,7 +19,7 @@ class Kind(Enum):
     LIMIT = "limit"  # a usage limit that resets at some time
     LOGIN = "login"
     CONFIG = "config"  # the command, an option or the model is wrong
-    REQUEST = "request"  # the service refused this request, for a reason that may be over at the next one
+    REQUEST = "request"  # the service refused this request, but may accept the next one
     SERVICE = "service"  # an error of the service, or of the network
     UNKNOWN = "unknown"
 
@@ -152,7 +152,10 @@ def account_kind(message: str, code: str = "", status: int | None = None, second
 
 
 def _of_money(status: int | None, seconds: float | None) -> Kind:
-    """Judge a message about money or a quota: with a time it ends by itself, within minutes if it is a throttle."""
+    """Classify a message about money or a quota.
+
+    MONEY if it names no wait; THROTTLE if the wait is short and the status is 429; else LIMIT.
+    """
     if seconds is None:
         return Kind.MONEY
     return Kind.THROTTLE if status == 429 and seconds < 600 else Kind.LIMIT

@@ -5,7 +5,7 @@ from typing import Any
 from rooda.agents.records import Facts, Usage
 from rooda.base.json import Json
 
-LATEST = 4_102_444_800  # the year 2100: a later reset is another unit, or nonsense
+LATEST = 4_102_444_800  # the year 2100; a later reset time is invalid or not in seconds
 MAX_UNPARSED = 40  # lines kept: the first half and the last half
 
 
@@ -22,7 +22,7 @@ class Gathered:
         self.reset_at: float | None = None
         self.limited = False
         self.usage: Usage | None = None
-        self.answers: dict[str, int] = {}  # tokens by answer, if the CLI reports the usage only at the end
+        self.answers: dict[str, int] = {}  # tokens per answer so far, for CLIs that report the usage only at the end
         self.last_tool = ""  # name and subject of the last tool call
         self.cost: float | None = None
         self.retries = self.turns = self.tools = self.tools_failed = 0
@@ -85,7 +85,7 @@ class Gathered:
         self.waiting = ("", None)
 
     def fail(self, message: Any, kind: Any = "", status: Any = None) -> None:
-        """Record an error; the last one counts."""
+        """Record an error; it replaces an earlier one."""
         self.message = message if isinstance(message, str) and message else self.message or "unknown error"
         self.error = kind if isinstance(kind, str) and kind else self.error or "error"
         self.status = status if isinstance(status, int) else self.status
@@ -124,7 +124,7 @@ class Gathered:
         self.shares[model] = Usage(*map(sum, zip(self.shares.get(model, Usage()), usage, strict=True)))
 
     def add_answer(self, name: object, model: object, usage: Usage) -> None:
-        """Add the usage of an answer; its last record with tokens replaces its earlier ones."""
+        """Add the usage of an answer; a later record of the same answer, if it has tokens, replaces earlier ones."""
         seen = self.memory.setdefault(str(name), Usage())
         if any(usage):
             self.add_share(str(model or ""), Usage(*(now - then for now, then in zip(usage, seen, strict=True))))

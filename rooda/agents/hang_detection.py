@@ -10,12 +10,12 @@ from rooda.processes.supervise import Periodic
 
 _LONGEST = 4_194_304
 LOOK = 2.0  # seconds between checks
-MAX_OVERFLOWS = 3  # without any progress in between
+MAX_OVERFLOWS = 3  # context overflows in a row, without progress in between, before the CLI is stopped
 _RECENT = 262_144  # bytes of the transcript's end that are read
 
 
 def final_record_check(output: str, source: str | int) -> Callable[[], bool] | None:
-    """Return a function that says if the transcript ends with the final record; None if the CLI prints none."""
+    """Return a check that the transcript ends with the final record; None if the CLI prints no such record."""
     kinds = reader(output).last
     if not kinds:
         return None
@@ -58,7 +58,7 @@ class OverflowWatch:
 
 
 def repeats_overflow(output: str, source: str | int) -> bool:
-    """True if the context has overflowed several times without progress in between."""
+    """True if the context has overflowed MAX_OVERFLOWS times without progress in between."""
     from rooda.agents import transcript as agents_transcript
 
     rounds: int = agents_transcript.read(output, source, _RECENT).memory.get("overflows", 0)

@@ -54,7 +54,7 @@ def limited_until(who: str) -> float:
         noted = clock.parse_time(str(found.get("noted"))) or 0.0
         uptime, boot = float(found.get("uptime", 0.0)), str(found.get("boot", ""))
         met = Limit(clock.parse_time(str(found["until"])) or 0.0, noted, uptime, boot)
-        return max(met.usable_at(), 0.0) if uptime == uptime else 0.0  # the file contains NaN
+        return max(met.usable_at(), 0.0) if uptime == uptime else 0.0  # NaN, in a damaged file, means no limit
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
         return 0.0
 

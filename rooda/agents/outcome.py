@@ -65,7 +65,7 @@ def in_words(call: Reply | Json, words: Mapping[str, str]) -> str:
 
 
 class Outcome(NamedTuple):
-    """The outcome's name, and the message that explains it."""
+    """The name of a call's outcome, and the message that explains it."""
 
     kind: str
     message: str = ""
@@ -107,7 +107,7 @@ def claims(lines: Iterable[bytes]) -> list[tuple[str, bytes]]:
         stripped = line.strip()
         if stripped in _WORDS:
             found.append((_WORDS[stripped], before))
-        if stripped.translate(None, _MARKS):  # a code fence around the tag can't identify an echo
+        if stripped.translate(None, _MARKS):  # a code fence before the tag can't identify an echo, so it is skipped
             before = stripped
     return found
 

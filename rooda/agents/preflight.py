@@ -10,7 +10,7 @@ from rooda.agents.records import Agent, Prompt
 from rooda.base import files
 from rooda.errors import AgentMissing, ConfigProblem, PromptProblem
 
-ARGUMENT = 131_071 if sys.platform == "linux" else 900_000  # bytes of one argument; macOS limits their sum
+ARGUMENT = 131_071 if sys.platform == "linux" else 900_000  # bytes of one argument; macOS limits the sum of all
 SHORTEST_SECRET = 12  # characters; of a shorter key, the last four would reveal too much
 
 
@@ -84,7 +84,7 @@ def warnings(agent: Agent) -> list[str]:
 def likely_problems(program: str, argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
     """Return the reasons why this command line will probably fail or hang, without reading the CLI's own settings.
 
-    Measurements: docs/agents.md.
+    docs/agents.md has the measurements behind them.
     """
     known, found = of_program(program), []
     powerless = known.powerless
@@ -106,7 +106,7 @@ def describe(agent: Agent, program: str) -> list[str]:
 
 
 def version_of(agent: Agent, program: str) -> str:
-    """Return the program's version; "" if it isn't named like the agent, as the option might do something else."""
+    """Return the program's version; "" if it isn't named like the agent: its option might do something else."""
     from rooda.agents import versions  # loads the process code, which a dry run does not need
 
     option = agent.version if os.path.basename(program) == agent.cli else ""

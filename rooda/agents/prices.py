@@ -37,7 +37,7 @@ class Cost(NamedTuple):
 def cost_of_call(reported: float | None, usage: Usage | None, parts: Mapping[str, Usage], table: Prices) -> Cost:
     """Return the cost reported by the CLI, else computed from the tokens per model in `parts`, else unknown."""
     if reported is not None and (reported or not usage or not any(usage)):
-        return Cost(reported, "reported")  # zero dollars for many tokens means that the CLI knows no price
+        return Cost(reported, "reported")  # zero dollars for many tokens: the CLI doesn't know the price
     costs = [cost(each, name, table) for name, each in parts.items() if any(each)]
     known = [each for each in costs if each is not None]
     return Cost(sum(known), "computed") if known and len(known) == len(costs) else Cost()

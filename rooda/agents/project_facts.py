@@ -1,7 +1,7 @@
 """Finds what a settings file or prompt of an agent CLI starts or redirects: hooks, MCP servers, plugins, addresses.
 
-These are its facts; other text changes daily. Keys are recognized by name at any place in a file, because the CLIs add
-and move keys with every version.
+rooda asks the user to trust these facts; other text changes daily and is ignored. Keys are recognized by name at any
+place in a file, because the CLIs add and move keys with every version.
 """
 
 import os
@@ -14,13 +14,13 @@ from rooda.base.files import sha256
 
 LARGEST = 1_048_576  # bytes; a larger file isn't parsed, and its hash is the fact
 MOST_FACTS = 1000  # in one file; a user would not read more
-LONGEST = 20_000  # characters of a value; the question cuts it, and shows all of it before a yes counts
+LONGEST = 20_000  # characters of a value; the trust question shortens it, but shows it in full before it accepts a yes
 SEARCHED = 2000  # characters in which secrets are masked; the rest isn't shown
 DIGITS = 16  # of a hash: enough to prevent a collision with a trusted value
 UNREADABLE = "can't be read by rooda"
 FOLDER = "folder"  # a folder with more files than rooda reads
 
-# Keys, in lower case and without - and _.
+# Keys in lower case, without - and _. A bound key, or one with a bound ending, starts or redirects something.
 _BOUND = {
     *("hooks", "hook", "disableallhooks", "httphookallowedenvvars", "allowedhttphookurls", "statusline", "notify"),
     *("mcp", "mcpservers", "enableallprojectmcpservers", "enabledmcpjsonservers", "lsp", "lspservers", "formatter"),
@@ -37,10 +37,10 @@ _RESTRAINING |= {"denywrite", "coretools", "core", "disabledmcpjsonservers", "di
 _RESTRAINING |= {"deniedmcpservers", "excludedtools", "denieddomains"}
 _TEXTS = {"command", "commands"}  # a table of prompts, keyed by name
 _COSMETIC = {"type", "timeout", "description", "statusmessage", "schema", "matcher", "title", "displayname"}
-_SILENT = _COSMETIC - {"matcher"}  # in a table with a program
+_SILENT = _COSMETIC - {"matcher"}  # not shown for a table that starts a program
 _RUNS = ("command", "cmd", "serverCommand")
 _CONNECTS = ("url", "httpUrl", "serverUrl", "uri")
-_BASES = ("baseurl", "apibase", "apiurl", "endpoint")  # endings of the name of a model's address
+_BASES = ("baseurl", "apibase", "apiurl", "endpoint")  # endings of names that hold the address of a model's API
 _MODELS = re.compile(
     r"OPENAI|ANTHROPIC|CLAUDE|CODEX|GEMINI|GOOGLE|VERTEX|AZURE|BEDROCK|OLLAMA|GROQ|GROK|XAI_|DEEPSEEK|OPENROUTER|MISTRAL"
     r"|COHERE|QWEN|DASHSCOPE|LITELLM|LLM_|LM_STUDIO|CODE_ASSIST"
@@ -51,7 +51,7 @@ _STARTS_MORE = re.compile(
     r"|GIT_(?:SSH|SSH_COMMAND|CONFIG\w*|EXEC_PATH|EXTERNAL_DIFF|PROXY_COMMAND|EDITOR|ASKPASS|DIR|TEMPLATE_DIR|PAGER)"
 )
 _OWN_HOSTS = ("api.anthropic.com", "api.openai.com", "chatgpt.com", "generativelanguage.googleapis.com")
-_REFERENCE = re.compile(r"\$\{?\w+(?::-)?\}?|\{(?:env|file):[^{}]*\}")  # to a variable, so not a secret itself
+_REFERENCE = re.compile(r"\$\{?\w+(?::-)?\}?|\{(?:env|file):[^{}]*\}")  # refers to a variable, so not itself a secret
 Path: TypeAlias = tuple[str, ...]
 
 
@@ -97,7 +97,7 @@ def _distinct(found: Iterable[_Found]) -> Iterable[_Found]:
     return kept
 
 
-# Contents.
+# Reading files.
 
 
 def _read(kind: Kind, file: str, data: bytes) -> Iterator[_Found]:
@@ -193,7 +193,7 @@ def _variables(text: str) -> Iterator[_Found]:
 
 
 def _is_address(variable: str) -> bool:
-    """True for a variable with a model's address, such as OPENAI_API_BASE or OLLAMA_HOST."""
+    """True for a variable with the address of a model's API, such as OPENAI_API_BASE or OLLAMA_HOST."""
     return bool(_MODELS.search(variable)) and _plain(variable).endswith((*_BASES, "host"))
 
 
@@ -205,7 +205,8 @@ _FENCED = re.compile(r"^[ \t]*```!(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTIL
 _INLINE = re.compile(r"!`([^`\n]+)`")
 _BRACED = re.compile(r"!\{((?:[^{}]|\{[^{}]*+\})*+\}|[^\n]*+)")
 _FRONT = re.compile(r"\s*^---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
-_FRONT_KEYS = re.compile(r"hooks|mcp|env\b|permission|disallowed|\\[xuU]", re.IGNORECASE)  # else nothing to parse
+# Front matter without any of these starts nothing.
+_FRONT_KEYS = re.compile(r"hooks|mcp|env\b|permission|disallowed|\\[xuU]", re.IGNORECASE)
 
 
 def _prompt(file: str, text: str, kind: Kind) -> Iterator[_Found]:
@@ -232,7 +233,7 @@ def _start(found: "re.Match[str]") -> int:
     return found.start()
 
 
-# Trees.
+# Walking settings trees.
 
 
 def _walk(value: Any, path: Path, kind: Kind) -> Iterator[_Found]:
@@ -339,7 +340,7 @@ def _name_of(path: Path) -> str:
 
 
 def _program(value: Mapping[str, Any], path: Path) -> str:
-    """Describe the program that a table starts or its address, with its other keys; "" if it has neither."""
+    """Describe the program that a table starts, or the address it connects to, with its other keys; "" if neither."""
     key = next((key for key in (*_RUNS, *_CONNECTS) if isinstance(value.get(key), str | list)), "")
     if not key:
         return ""
@@ -368,7 +369,7 @@ def _compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
 
 
-# Values.
+# Formatting facts.
 
 
 def _fact(file: str, kind: Kind, found: _Found) -> Fact:

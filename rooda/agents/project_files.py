@@ -1,6 +1,6 @@
 """Finds the agent CLIs' own files in a project, and what they start or redirect.
 
-rooda starts the CLIs with their own trust question turned off, so it asks instead: see `project_facts.py`.
+rooda starts the CLIs with their own trust question turned off, so rooda asks the user itself: see `project_facts.py`.
 """
 
 import os
@@ -41,7 +41,7 @@ FOLDERS = {
     ".grok": "grok",
     ".github": "copilot",
 }
-_CODE = {"hooks", "plugin", "plugins", "tool", "tools", "extension", "extensions"}  # their files start by themselves
+_CODE = {"hooks", "plugin", "plugins", "tool", "tools", "extension", "extensions"}  # the CLI runs their files by itself
 _WORDS = {"agent", "agents", "command", "commands", "droids", "mode", "modes", "prompts", "skill", "skills"}
 _RULES = {"policies", "rules"}
 _INNER = {*_CODE, *_WORDS, *_RULES, "settings"}  # other folders have a CLI's own notes, caches and work trees
@@ -51,7 +51,7 @@ _STARTED = (".js", ".ts", ".mjs", ".cjs", ".mts", ".cts", ".jsx", ".tsx", ".py",
 
 
 def facts(folders: Sequence[str]) -> list[Fact]:
-    """Return what the CLIs' files in these folders start or redirect: the workspace and the folders above it."""
+    """Return what the CLIs' files in `folders`, the workspace and the folders above it, start or redirect."""
     found = list[Fact]()
     for path in files(folders):
         found += _facts_at(path)
@@ -109,7 +109,7 @@ def _is_known(name: str) -> bool:
 
 
 def _below(folder: str) -> list[str]:
-    """Return the files in a CLI's folder, or the folder itself if it has too many; link cycles are entered once."""
+    """Return the files in a CLI's folder, or the folder itself if it has too many; no folder is entered twice."""
     found, todo, seen = list[str](), [folder], set[str]()
     while todo:
         place = todo.pop()

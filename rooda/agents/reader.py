@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 # Registry of output formats, each a file in `clis/`. Settings list them in this order.
 OUTPUTS = ("claude", "codex", "gemini", "opencode", "copilot", "droid", "pi", "aider")
 PROGRAMS = (*OUTPUTS, "amp", "qwen")  # each a file in `clis/`; the last two print claude's records
-NEWEST = "newest"  # matches the last two names in a folder, since dates sort
+NEWEST = "newest"  # matches the last two names in a sorted folder, which are the newest dates
 
 
 class RequiredOption(NamedTuple):
@@ -24,15 +24,15 @@ class RequiredOption(NamedTuple):
 class SessionFiles(NamedTuple):
     """The location of a CLI's session files, and how to read one."""
 
-    home: tuple[str, str]  # a variable for its folder, and the path below that
-    folder: str  # the default folder, in HOME
+    home: tuple[str, str]  # the variable that moves its folder, and the path below that variable's value
+    folder: str  # the folder in HOME if that variable is not set
     place: tuple[str, ...]  # path in the folder; {session} is the ID, {short} its beginning, patterns match any name
     markers: tuple[bytes, ...]  # each relevant line contains one of these
     take: Callable[["Json", "Gathered"], None]
 
 
 class Reader(NamedTuple):
-    """The properties of a CLI, and of others that print the same records; each file in `clis/` defines READER."""
+    """The properties of a CLI or an output format; each file in `clis/` defines one, named READER."""
 
     record: Callable[["Json", "Gathered"], None] | None = None  # takes one JSON record
     line: Callable[[str, "Gathered"], None] | None = None  # takes one line, if the output is not JSON
@@ -46,7 +46,7 @@ class Reader(NamedTuple):
     refusal: Callable[[Sequence[str], Mapping[str, str], bool], tuple[str, str]] | None = None  # argv, env, root
     warnings: Callable[[Sequence[str], Mapping[str, str]], list[str]] | None = None  # argv, env
     shell: tuple[str, ...] = ()  # names of its tools that run commands, if not claude's
-    runs_commands: bool = True
+    runs_commands: bool = True  # False: it can only edit files
     testable: bool = False  # `rooda agents test` can simulate its service
 
 

@@ -22,12 +22,12 @@ class Agent(NamedTuple):
     model: str = ""
     env_deny: tuple[str, ...] = ()  # variables not passed on
     size_limit: int = 0  # bytes of a prompt, 0 = any
-    character_limit: int = 0
+    character_limit: int = 0  # characters of a prompt, 0 = any
     budget: str = ""  # the CLI's own option for a cost limit, with {budget}
     cap: float = 0.0  # dollars for that option, 0 = none
     budget_day: float = 0.0  # dollars that its account may cost on one day, 0 = no limit
     billing: Mapping[str, str] = {}  # payers keyed by variable; the first variable that is set decides
-    account: str = ""  # payer if none is set
+    account: str = ""  # payer if none of these variables is set
     version: str = ""  # option that prints the version
     on_limit: str = "wait"  # at a usage limit: wait | stop | switch
     fallback: tuple["Agent", ...] = ()  # agents to switch to
@@ -146,13 +146,13 @@ class Reply(NamedTuple):
     outcome: str = ""  # a name from agents/outcome.py; "" if only the exit code is known
     message: str = ""  # the CLI's own error message
     retryable: bool = False
-    once: bool = False  # it is worth one retry only
+    once: bool = False  # retry only once
     retry_after: float = 0.0  # seconds that the service asks to wait before a retry
     reset_at: float | None = None  # Unix time when a usage limit resets
     usage: Usage | None = None
     cost: float | None = None  # dollars, None if unknown
     cost_source: str = ""  # reported | computed | assumed | unknown
-    lost: bool = False  # its transcript or the run's events vanished, so what it used is unknown
+    lost: bool = False  # its transcript or the run's events vanished, so its usage is unknown
     model: str = ""
     turns: int = 0
     tools: int = 0

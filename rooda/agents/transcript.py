@@ -8,12 +8,12 @@ from rooda.agents.records import Facts
 from rooda.base import files
 from rooda.base.json import Json, loads
 
-LARGEST = 268_435_456  # bytes that are read from the end, since a sparse file can have any size
-LONGEST = 4_194_304  # bytes read of a line; a longer line is cut and is no valid JSON then
+LARGEST = 268_435_456  # bytes read at most, from the end, since a sparse file can have any size
+LONGEST = 4_194_304  # bytes read of a line; a longer line is cut, which makes its JSON invalid
 
 
 def facts_of(output: str, source: str | int, limit: int = LARGEST) -> Facts:
-    """Return what a transcript's last `limit` bytes say about a call; empty if it can't be read."""
+    """Return the facts about a call in the last `limit` bytes of its transcript; empty if it can't be read."""
     return read(output, source, limit).facts()
 
 
@@ -27,7 +27,7 @@ def read(output: str, source: str | int, limit: int = LARGEST) -> Gathered:
             into.cut = into.cut or len(line) >= LONGEST
             into.shown.clear()
         if not into.ended and count > 1 and found.record:
-            for record in _records(files.head(source, LONGEST)):  # JSON over several lines
+            for record in _records(files.head(source, LONGEST)):  # one JSON document on several lines
                 found.record(record, into)
                 into.shown.clear()
     except OSError:

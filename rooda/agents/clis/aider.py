@@ -11,7 +11,7 @@ _TOKENS = re.compile(r"^Tokens: ([\d.]+[kM]?) sent, (?:[\d.]+[kM]? cache \w+, )*
 _COST = re.compile(r"\$([\d.]+) session")
 _EDIT = re.compile(r"^Applied edit to (.+)$")
 _ERROR = re.compile(r"litellm\.(?:exceptions\.)?(\w+(?:Error|Exceeded|Exception)): (.*)")
-LONGEST = 65_536  # minimum characters of the final message that are kept
+LONGEST = 65_536  # at least this many characters at the end of the final message are kept
 _SCALE = {"k": 1_000, "M": 1_000_000}
 
 

@@ -131,8 +131,8 @@ def _refusal(argv: Sequence[str], env: Mapping[str, str], root: bool) -> tuple[s
     if root and _skips_permissions(argv) and env.get("IS_SANDBOX") != "1":
         return (
             "claude refuses to skip permissions as root; nothing was started",
-            "In a container made for it, set IS_SANDBOX=1 in the environment. Otherwise run rooda as another user,\n"
-            "or give [agents.claude] a command with --permission-mode acceptEdits.",
+            "In a container that serves as a sandbox, set IS_SANDBOX=1 in the environment. Otherwise run rooda as\n"
+            "another user, or give [agents.claude] a command with --permission-mode acceptEdits.",
         )
     return "", ""
 

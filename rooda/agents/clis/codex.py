@@ -8,7 +8,7 @@ from rooda.base.json import Json
 
 def take(record: Json, into: Gathered) -> None:
     kind = record.get("type")
-    if kind in ("item.started", "item.completed"):  # codex has finished if it exits after a message of its own
+    if kind in ("item.started", "item.completed"):  # its own message may be its last record
         into.ended = inner(record, "item").get("type") == "agent_message"
     if kind == "thread.started":
         into.session = str(record.get("thread_id") or "")

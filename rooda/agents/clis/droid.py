@@ -28,7 +28,7 @@ def take(record: Json, into: Gathered) -> None:
         _completion(record, into)
     elif kind == "error" and not (
         into.error and record.get("source") == "cli"
-    ):  # the CLI's last error says less than the first one
+    ):  # the CLI's own closing error says less than the one before it
         into.fail(record.get("message"), record.get("source"))
     elif kind == "result":
         claude.take(record, into)
