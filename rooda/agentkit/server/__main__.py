@@ -33,13 +33,13 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Simulate the model APIs with scripted answers.")
     parser.add_argument("named", nargs="?", default="", metavar="SCENARIO", help="a JSON file, or JSON text")
-    parser.add_argument("--scenario", default="{}", help="like SCENARIO")
+    parser.add_argument("--scenario", default="{}", help="the same as SCENARIO, as an option")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--port-file", help="write the port number here when ready")
     parser.add_argument("--log", default="", help="append one JSON line per request")
     parser.add_argument("--no-bodies", action="store_true", help="leave request bodies out of the log")
-    parser.add_argument("--for", dest="cli", choices=sorted(clis.BY_NAME), help="an agent CLI, for --told")
-    parser.add_argument("--told", help="write here, as JSON, how to connect the CLI to this server")
+    parser.add_argument("--for", dest="cli", choices=sorted(clis.BY_NAME), help="an agent CLI to connect, with --told")
+    parser.add_argument("--told", help="the file to write, as JSON, how to connect the CLI to this server")
     given = parser.parse_args()
     if bool(given.cli) != bool(given.told):
         parser.error("--for and --told require each other")

@@ -51,7 +51,7 @@ stream_max_retries = 1
 
 
 def _gemini(url: str, key: str) -> tuple[dict[str, str], dict[str, str]]:
-    if not key:  # settings would select a login method
+    if not key:  # the settings file would select a login method that needs a key
         return {}, {}
     settings = {
         "security": {"auth": {"selectedType": "gemini-api-key"}},

@@ -7,7 +7,7 @@ and GET /v1/models; answers are streamed where the request asks for it.
 
 In a test:     with ModelServer({"turns": [{"text": "hi"}]}) as server: run(cli, server.url); server.requests
 As a command:  python -m rooda.agentkit.server SCENARIO.json --log requests.jsonl [--port 0] [--port-file p]
-While it runs: POST /_server/scenario starts another scenario; GET /_server/requests
+While it runs: POST /_server/scenario starts another scenario; GET /_server/requests returns the requests so far
 
 scenario.py describes scenarios.
 """
@@ -76,7 +76,7 @@ class _Http(http.server.ThreadingHTTPServer):
 
 
 class ConnectionCut(Exception):
-    """The turn cuts the connection."""
+    """Raised if the turn cuts the connection."""
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
