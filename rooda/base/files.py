@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 LARGEST = 67_108_864  # bytes of a file that is read whole
 LARGEST_OF_GIT = 2_147_483_648  # bytes of an index or a log of git
 CHUNK = 65_536
-MOST_HELD = 8
-unsynced: set[str] = set()  # replaced files whose new name may not survive a power cut yet
+MOST_HELD = 8  # replaced files that are kept open
+unsynced: set[str] = set()  # replaced files whose old content a power cut may still bring back
 _replaced: list[int] = []  # descriptors of replaced files, still open
 _heirs: dict[str, tuple[int, int]] = {}  # folders whose new files get this user and group when rooda runs as root
 
@@ -220,7 +220,7 @@ def _open_real_folder(path: str) -> int:
 def _close_to_others(folder: int) -> None:
     mode = stat.S_IMODE(os.fstat(folder).st_mode)
     if mode & 0o077:
-        with suppress(OSError):  # of another user, or on a file system without modes
+        with suppress(OSError):  # it belongs to another user, or its file system has no modes
             os.fchmod(folder, mode & ~0o077)
 
 
@@ -611,4 +611,4 @@ def release_replaced() -> None:
         try:
             os.close(_replaced.pop())
         except OSError:
-            pass  # the file has been replaced: no data can be lost
+            pass  # the old file is deleted already, so no data is lost

@@ -12,7 +12,7 @@ from rooda.base.secret_names import looks_secret
 HIDDEN = "***"
 SHORTEST = 8  # shorter values occur in ordinary text by chance
 LONGEST_KEY = 20_000  # characters of a private key
-LONGEST_LINE = 4096  # of an unfinished line whose end may belong to a secret
+LONGEST_LINE = 4096  # characters searched at the end of an unfinished line, where a secret may begin
 _DIGIT, _LETTER = re.compile("[0-9]"), re.compile("[A-Za-z]")
 _LONG_PART = re.compile("[A-Za-z0-9_]{16,}+")
 _HASH = re.compile("(?:[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})", re.I)
@@ -41,7 +41,7 @@ def _is_hex(run: str) -> bool:
 
 
 class _Form:
-    """A kind of secret with a fixed prefix. `known` is true if the characters that follow can belong to a key."""
+    """A kind of secret: `marker`, then at least `least` characters of class `run`, which `known` accepts as a key."""
 
     def __init__(self, marker: str, run: str, least: int, known: Callable[[str], bool] = _has_digit) -> None:
         self.marker, self.least, self.known = marker, least, known
@@ -223,7 +223,7 @@ def _hide_token(found: "re.Match[str]") -> str:
 def _hide_assigned(found: "re.Match[str]") -> str:
     name, sign, value = found.groups()
     last = name.rpartition(".")[2]
-    whole = f"x{last}" if last[:1] == "_" else last  # the beginning of the name may have been shown already
+    whole = f"x{last}" if last[:1] == "_" else last  # in pieces of a text, the name's beginning may be shown already
     return f"{name}{sign}{HIDDEN}" if _is_assigned(whole, sign, value) else found[0]
 
 

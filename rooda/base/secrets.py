@@ -8,10 +8,10 @@ from rooda.base import secret_forms
 from rooda.base.secret_forms import HIDDEN, SHORTEST
 from rooda.base.secret_names import looks_secret
 
-SHORTEST_LINE = 16  # of one line of a multi-line secret
-SHORTEST_CODE = 12  # of base64
-LONGEST_CODE = 8192  # of base64 that is searched in pieces
-SHORTEST_WRAPPED = 60  # of a wrapped base64 line; 64 and 76 are usual
+SHORTEST_LINE = 16  # characters of one line of a multi-line secret
+SHORTEST_CODE = 12  # characters of base64
+LONGEST_CODE = 8192  # characters of base64 that are searched in a text that arrives in pieces
+SHORTEST_WRAPPED = 60  # characters of a wrapped base64 line; 64 and 76 are usual
 _LINE_BREAK = r"(?:[ \t]*(?:\r?\n|\\r\\n|\\n)[ \t]*)?"
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
@@ -220,7 +220,7 @@ LOST = MARK + MARK  # replaces a form of a secret that can't be rebuilt from its
 
 
 def to_references(text: str, environ: Mapping[str, str], ordinary: str) -> str:
-    """Replace each secret with a reference to its variable."""
+    """Replace each secret with a reference to its variable, unless it is part of `ordinary`, such as a path."""
     known, hidden = find_secrets(environ, (ordinary,)), forms(environ, (ordinary,))
     if hide_values(text, hidden) == text:
         return text

@@ -118,7 +118,7 @@ _FRAME = re.compile(
 
 
 def telling_line(text: str) -> str:
-    """Return the last line that says something: not a frame, nor one that only repeats that a command failed."""
+    """Return the last informative line: not a frame, nor a line that only repeats that a command failed."""
     rows = [row.strip(" \t=-_*#~") for row in plain(text).split("\n")]
     worded = [row for row in rows if any(map(str.isalnum, row))]
     return next((row for row in reversed(worded) if not _FRAME.search(row)), worded[-1] if worded else "")
