@@ -20,7 +20,7 @@ SETTINGS = (
     "advice.addEmbeddedRepo=false",
     "log.showSignature=false",
     "submodule.recurse=false",
-    "diff.ignoreSubmodules=dirty",  # git would run in them, with their settings
+    "diff.ignoreSubmodules=dirty",  # otherwise git runs in submodules, with their settings
     "protocol.ext.allow=never",
     "safe.bareRepository=explicit",
 )
@@ -30,7 +30,7 @@ ENVIRONMENT = {
     "GIT_EDITOR": "true",
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_ADVICE": "0",
-    "GIT_ALLOW_PROTOCOL": "none",  # in a partial clone, git would fetch missing objects by any program
+    "GIT_ALLOW_PROTOCOL": "none",  # otherwise git may start any program to fetch a partial clone's missing objects
 }
 PATHSPECS = (
     "GIT_GLOB_PATHSPECS",

@@ -13,8 +13,8 @@ from rooda.base import files
 from rooda.processes.capture import capture
 
 _FILTER = ("clean", "smudge", "process")
-_HARMLESS = {  # keyed by section and last part of the key
-    "merge.driver": "false",  # a conflict
+_HARMLESS = {  # replacement values, keyed by the section and last part of a setting's key
+    "merge.driver": "false",  # reports a conflict
     "core.sshcommand": "ssh",
     "core.gitproxy": "",
     "core.askpass": "true",
@@ -24,10 +24,10 @@ _HARMLESS = {  # keyed by section and last part of the key
     "remote.receivepack": "git-receive-pack",
     "remote.promisor": "false",
 }
-_OWN = (b"local", b"worktree")
+_OWN = (b"local", b"worktree")  # scopes of the repository's own settings
 _GITLINK = b"\x00\x00\xe0\x00"  # mode of a nested repository in an index
 _SPLIT = b"link"  # extension of an index whose entries are in another file
-_FOR_SETTINGS = ("GIT_CONFIG", "XDG_CONFIG", "HOME", "PATH")  # variables
+_FOR_SETTINGS = ("GIT_CONFIG", "XDG_CONFIG", "HOME", "PATH")  # beginnings of variables that affect the settings
 _CONFIG_OF_THE_USER = (".gitconfig", ".config/git/config")
 Pairs: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -71,7 +71,7 @@ def _of_folder(cwd: str, folder: str, env: Mapping[str, str]) -> Programs:
     users = tuple(files.fingerprint(os.path.join(env.get("HOME", ""), name)) for name in _CONFIG_OF_THE_USER)
     known = tuple(pair for pair in env.items() if pair[0].startswith(_FOR_SETTINGS))
     found, includes = _listed(cwd, folder, known, (*marks, users))
-    if includes:  # which may change unnoticed, or apply only on some branch
+    if includes:  # included files may change unnoticed, or apply only on some branch
         _listed.cache_clear()
     return found
 

@@ -1,9 +1,10 @@
-"""Finds the versions of a file that somebody else wrote: those that came by git and weren't committed here.
+"""Finds the versions of a file that somebody else wrote: those that git fetched and that weren't committed here.
 
-HEAD's reflog proves that a commit was made here; an author's name proves nothing. A copy of somebody else's commit, and
-what an amend, a squash or a soft reset merged into a commit made here, count as somebody else's too. If git can't
-answer (timeout, damaged repository), so does the file's current content, with "" for the commit. A `.git` unpacked from
-an archive brings a reflog of its own, which is accepted, like everything that didn't come by git.
+HEAD's reflog proves that a commit was made here; an author's name proves nothing. A copy of somebody else's commit
+(cherry-pick, rebase) counts as somebody else's, and so does content that an amend, a squash or a soft reset merged into
+a commit made here. If git can't answer (timeout, damaged repository), the file's current content counts as somebody
+else's, with "" for the commit. The reflog of a `.git` unpacked from an archive is trusted, as are all files that git
+did not fetch.
 """
 
 import os
@@ -20,7 +21,7 @@ FIRST = "64"  # commits to read first, before the whole history
 MOST_LINKS = 40
 _COPY = re.compile(r"cherry-pick|commit \((?:cherry-pick|rebase)\)|.* \((?:pick|reword|edit|squash|fixup|continue)\)")
 _MADE = re.compile(r"commit(?: \((?!cherry-pick|rebase)[a-z-]+\))?")
-_LEFT = re.compile(r"commit \(amend\)|reset|.* \(start\)")  # HEAD leaves commits whose content may stay
+_LEFT = re.compile(r"commit \(amend\)|reset|.* \(start\)")  # HEAD leaves commits whose content may stay in the files
 _UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REBASE_HEAD")
 _REMOTE = r"^(remote\..*\.(url|vcs)|core\.ignorecase)$"
 _ALTERED = (
@@ -86,13 +87,13 @@ class _Asked(NamedTuple):
 
 
 def foreign_versions(workspace: str, path: str) -> Versions | None:
-    """Return the versions of a file that somebody else wrote; None if it can't have come by git."""
+    """Return the versions of a file that somebody else wrote; None if git can't have fetched it."""
     found = foreign_versions_of(workspace, (path,))
     return None if found is None else found[path]
 
 
 def foreign_versions_of(workspace: str, paths: Iterable[str]) -> dict[str, Versions] | None:
-    """Like `foreign_versions` for several files; None if none of them can have come by git."""
+    """Like `foreign_versions` for several files; None if git can't have fetched any of them."""
     found, known = dict[str, Versions](), False
     repositories: dict[str, list[_Asked]] = {}
     for path in dict.fromkeys(paths):
@@ -311,7 +312,7 @@ def _first_foreign(history: _History, name: str, tips: Sequence[str], limit: Seq
 
 
 def _walk(graph: Graph, made: frozenset[str]) -> tuple[list[str], bool]:
-    """Return the newest foreign commit of each line of history, and True if the graph ended too early."""
+    """Return the newest foreign commit of each line of history, and True if the graph lacks a needed commit."""
     later = {parent for parents in graph.values() for parent in parents}
     found, seen = list[str](), set[str]()
     todo, missing = [commit for commit in graph if commit not in later], False
@@ -371,7 +372,7 @@ def _lines(commits: Iterable[str]) -> str:
 
 
 def _contents(history: _History, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], bytes | None]:
-    """Return the file's content in each commit; None if git can't tell, or stores it in another form."""
+    """Return the file's content in each commit; None if git can't read it, or stores it in another form."""
     if not wanted:
         return {}
     altered = _altered(history, [*dict.fromkeys(name for name, _ in wanted)])

@@ -40,7 +40,7 @@ class Repo(NamedTuple):
     separate: bool = False  # the git folder lies elsewhere, so git needs both paths
 
     def run(self, *args: str, stdin: bytes = b"", index: str = "") -> Captured:
-        """Run a git command at the top; with an `index` of rooda, nothing is shared with the user's index."""
+        """Run a git command at the top. With `index`, git uses this index file and shares nothing with the user's."""
         where = [f"--git-dir={self.folder}", f"--work-tree={self.top}"] if self.separate else []
         words = [*(_PLAIN if index else ()), *where, *args]
         return command.run(words, self.top, stdin=stdin, index=index, env=self.env, timeout=GIT_TIMEOUT)

@@ -24,8 +24,8 @@ class Change(NamedTuple):
 class Plan(NamedTuple):
     """The changes that restore a snapshot, and the paths to leave alone."""
 
-    present: str  # tree
-    wanted: str  # tree
+    present: str  # tree of the work tree before
+    wanted: str  # tree of the work tree after
     changes: tuple[Change, ...]
     ignored: tuple[str, ...] = ()  # ignored by git, now or at the snapshot
     nested: tuple[str, ...] = ()  # repositories inside the work tree, which snapshots leave out
@@ -117,7 +117,7 @@ def _ignored_at_target(repo: Repo, rows: list[Change], target: str) -> list[Chan
     """Return the deletions of files that git ignored at the target: they may have existed, so they are kept."""
     leaving = [row for row in rows if row.status == "D"]
     if not leaving:
-        return []  # unchanged rules are no shortcut: a committed file can match them
+        return []  # even if the ignore rules are unchanged, go on: a committed file can match them
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="rooda-") as folder:

@@ -89,7 +89,10 @@ def parse(text: str) -> Snapshot | None:
 
 
 def due_snapshots(turn: int | None, ended: bool, begun: int | None) -> tuple[list[tuple[int, str]], int | None]:
-    """Return the snapshots that are due when an event ends or begins a turn, and the turn that is open then."""
+    """Return the snapshots that are due when an event ends or begins a turn, and the turn that is open afterwards.
+
+    `turn`: the turn that is open before the event. `begun`: the turn that the event begins.
+    """
     begins = begun is not None and begun != turn
     found = [(turn, AFTER)] if turn is not None and (ended or begins) else []
     if begun is not None and begins:

@@ -19,7 +19,7 @@ from rooda.git.work_tree import Reading
 
 KEEP = 20  # runs per family that keep their snapshots
 NAMED = 200  # snapshots of a run with refs; older ones are their ancestors
-SLACK = 50
+SLACK = 50  # further refs that are kept, so that old ones are deleted in batches
 _COMMIT = re.compile("[0-9a-f]{40,64}")
 LAST = "last"
 CHECKPOINTS = f"{ROOT}checkpoint/"  # checkpoints of goals, made even without snapshots

@@ -22,7 +22,7 @@ def has_left(workspace: str, branches: str, paths: Iterable[str]) -> bool:
         any(os.path.lexists(os.path.join(folder, path)) for path in paths)
         or os.path.lexists(os.path.join(common, "refs", "heads", branches))
         or f" refs/heads/{branches}" in packed
-        or not packed.startswith("# pack-refs " if packed else "")  # damaged: git reports it
+        or not packed.startswith("# pack-refs " if packed else "")  # damaged: let git report it
         or os.path.lexists(os.path.join(common, "reftable"))  # only git can read it
     )
 
@@ -53,7 +53,7 @@ def _packed(common: str, ref: str) -> str:
 
 
 def may_track(workspace: str, name: str) -> bool:
-    """True if git's index may have this name in the workspace, as a folder, link or submodule; only git is sure."""
+    """True if git's index may have this name in the workspace, as a folder, link or submodule; only git can be sure."""
     folder = _git_folder(os.path.realpath(workspace))
     index = _text(os.path.join(folder, "index")) if folder else ""
     path = name[1:]  # without the dot, since version 4 compresses paths; "link" marks a split index

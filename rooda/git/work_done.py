@@ -8,8 +8,8 @@ from rooda.errors import Interrupted
 from rooda.git import command
 from rooda.git.traces import head_commit
 
-TIMEOUT = 10.0  # seconds; in a repository in which git takes longer nothing is counted
-MOST_DIRTY = 1_000  # uncommitted files at the start; with more nothing is counted
+TIMEOUT = 10.0  # seconds; if git takes longer, nothing is counted
+MOST_DIRTY = 1_000  # uncommitted files at the start; if there are more, nothing is counted
 LARGEST = 1_048_576  # bytes of a new file whose lines are counted
 _OWN = (".rooda/", ".loop/", ".ai-factory/", ".ai-loop/")  # files of loops
 
@@ -25,7 +25,7 @@ def beginning(workspace: str) -> Json:
 
 
 def since(began: Json, workspace: str) -> Json:
-    """Return the commits, and the files and lines changed, since a beginning; {} if git can't say."""
+    """Return the numbers of commits, changed files and changed lines since `beginning`; {} if git fails."""
     head, dirty = str(began.get("head", "")), began.get("dirty", {})
     changed = _git(workspace, "diff", "--numstat", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", head, "--")
     new = _git(workspace, "ls-files", "-z", "-o", "--exclude-standard", "--full-name", ":/")
@@ -60,7 +60,7 @@ def _number(text: str) -> int:
 
 
 def _place(workspace: str, path: str) -> str:
-    """Return where a path is that git names relative to the top of the repository."""
+    """Return the absolute path of a file that git names relative to the top of the repository."""
     from rooda.base.workspace_files import upward
 
     return os.path.join(upward(os.path.realpath(workspace))[-1], path)
