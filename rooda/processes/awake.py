@@ -1,4 +1,4 @@
-"""Keeps the machine awake while a run works, with the program that the system has for that."""
+"""Keeps the machine awake while a run works, with `caffeinate` on macOS and `systemd-inhibit` elsewhere."""
 
 import os
 import sys
@@ -8,12 +8,12 @@ from rooda.processes import ending, supervise
 
 
 def keep_awake(cwd: str, env: Mapping[str, str]) -> int:
-    """Start the system's program and return its PID; 0 if the system has none. It ends with the session."""
+    """Start the system's program and return its PID; 0 if the system has none. The program ends when rooda ends."""
     if not (argv := _command(env.get("PATH", os.defpath))):
         return 0
     null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
     try:
-        pid = supervise.start_background(supervise.Spec(argv, cwd, env, "", opened=null))  # it closes `null`
+        pid = supervise.start_background(supervise.Spec(argv, cwd, env, "", opened=null))  # closes `null`
     except (OSError, ValueError):
         return 0
     ending.spared.add(pid)  # a sweep after an agent call must not end it

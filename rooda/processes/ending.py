@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from rooda.base import clock
 from rooda.processes import table
 
-LAST_WAIT = 1.0  # seconds after KILL; a process that is still alive can't be killed
+LAST_WAIT = 1.0  # seconds to wait after KILL; a process still alive then counts as one that can't be killed
 spared: set[int] = set()  # children left running with their descendants: background hooks
 Pause = Callable[[float], None]  # sleeps up to this many seconds, less if a child ends or a signal arrives
 
@@ -105,7 +105,7 @@ def living_below(ours: Collection[int] = ()) -> list[int]:
 
 
 def reap_while_waiting(ours: Collection[int]) -> None:
-    """Reap orphans while the children in `ours` run, so that zombies don't pile up. Costs one system call if none."""
+    """Reap orphans while the children in `ours` run, so that zombies don't pile up. One system call if none exist."""
     while hasattr(os, "waitid"):
         try:
             dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)

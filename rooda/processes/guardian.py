@@ -22,8 +22,8 @@ MESSAGE_SIGNAL = signal.SIGUSR2  # the loop has a message for the service manage
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 WATCHED = {*FORWARDED, signal.SIGCHLD, signal.SIGTSTP, signal.SIGCONT, MESSAGE_SIGNAL}
 
-lifeline = -1  # in the loop: the pipe that the guardian writes to
-_guardian = -1  # its PID, kept after its death
+lifeline = -1  # in the loop: the read end of the pipe to which the guardian writes signals
+_guardian = -1  # the guardian's PID, kept after its death
 _speaking = -1  # in the loop: the pipe for messages to the service manager, which accepts them from the guardian alone
 
 
@@ -50,7 +50,7 @@ def send_to_manager(text: bytes) -> bool:
 
 
 def announce_exit() -> None:
-    """Announce the loop's exit to the guardian, so that a pause no longer stops it; continue it if it is stopped."""
+    """Announce the loop's exit, so that Ctrl+Z no longer stops the guardian; continue the guardian if it is stopped."""
     if lifeline >= 0 and os.getppid() == _guardian:
         os.close(lifeline)
         _send(_guardian, signal.SIGCONT)

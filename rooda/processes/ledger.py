@@ -66,7 +66,7 @@ class Ledger:
             pass  # the next start looks for orphans and finds none
 
     def _report(self, text: str) -> None:
-        """Report a problem once per turn."""
+        """Report a problem, unless it was the last one reported since `forget_ended`."""
         if text != self._last_reported:
             self._last_reported = text
             self._report_text(text)

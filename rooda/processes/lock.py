@@ -31,7 +31,7 @@ class Lock:
         self.problem = second.problem
 
     def write_owner(self) -> None:
-        """Write the owner to the lock file, keeping the old ledger: rooda may ask the user before the run starts."""
+        """Write the owner to the lock file. The last run's ledger stays until a run starts: rooda may ask first."""
         us = _own_identity()
         calls = self.before.get("calls", []) if self.before.get("boot") == us["boot"] else []
         self._facts = {**us, "run": self.before.get("run"), "calls": calls}

@@ -196,7 +196,7 @@ class Signals:
 
 
 class StopRequest:
-    """Detects that the user wants to stop the current work: a new ending signal, and more than `spared` in all."""
+    """Detects that the user wants to stop the current work: a new ending signal, if there are more than `spared`."""
 
     def __init__(self, spared: int) -> None:
         self._spared, self._before = spared, open_blocks[-1].count if open_blocks else 0

@@ -147,7 +147,7 @@ def run_all(
 ) -> list[ProcessResult]:
     """Run processes in parallel, each within its own limits, then end their descendants.
 
-    `on_settled` is called once all have run for a moment, unless one of them has exited by then.
+    `on_settled` is called after a moment, unless all have exited by then.
     """
     tasks = [_Task(spec) for spec in specs]
     started = [task for task in tasks if task.pid]
@@ -265,7 +265,7 @@ def start_background(spec: Spec) -> int:
 def end_leftovers(signals: Signals, grace: float) -> int:
     """End all remaining descendants, such as those left by calls with `keep`; return their number.
 
-    After a signal they have what is left of the grace that began with it.
+    After a signal, they get only the rest of the grace that began with the signal.
     """
     return _sweep((), max(grace - signals.seconds_since_first, min(grace, LEAST_GRACE)), signals)
 
@@ -317,7 +317,7 @@ def _stopped_until_recorded(pid: int, record: Callable[[int], None]) -> None:
 def _not_started(problem: OSError | ValueError, spec: Spec) -> ProcessResult:
     code = NOT_FOUND if isinstance(problem, FileNotFoundError) else NOT_RUNNABLE
     why = problem.strerror or problem if isinstance(problem, OSError) else f"can't be started ({problem})"
-    what = getattr(problem, "filename", None) or spec.argv[0]  # if set, the file that is missing: the prompt, perhaps
+    what = getattr(problem, "filename", None) or spec.argv[0]  # the missing file, if known: maybe the prompt
     return ProcessResult(code, 0.0, "not-started", note=f"{what}: {why}", errno=getattr(problem, "errno", None) or 0)
 
 

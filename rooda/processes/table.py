@@ -131,7 +131,7 @@ def is_stopped(pid: object) -> bool:
 
 
 def stopped_states(pid: object) -> set[bool]:
-    """Return the set of `is_stopped` of the process and its children: of a run, the guardian and the loop."""
+    """Return `is_stopped` of the process and its children, as a set; for a run, of the guardian and the loop."""
     return {is_stopped(each) for each in [pid, *children(pid)]} if isinstance(pid, int) else set()
 
 
