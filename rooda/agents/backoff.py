@@ -53,7 +53,7 @@ _EPOCH = re.compile(r"\|\s*(\d{10})\b")  # "usage limit reached|1770000000"
 
 
 def parse_reset(text: str, now: float, to_epoch: ToEpoch) -> float | None:
-    """Return the Unix time of the reset that the text names; None if it names none, or one outside of 1970–2100."""
+    """Return the Unix time of the reset that the text names; None if it names no time, or one outside of 1970–2100."""
     found = _reset_time(text, now, to_epoch)
     return found if found is not None and 0 <= found < LATEST else None
 

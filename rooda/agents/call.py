@@ -103,7 +103,7 @@ def prompt_refused(problem: str) -> Reply:
 
 
 def _reply(call: Call, done: supervise.ProcessResult, spec: supervise.Spec) -> Reply:
-    if done.ended == "finished":  # after its final message; that rooda then ended it is not a failure
+    if done.ended == "finished":  # rooda ended it after its final message, which is not a failure
         done = done._replace(ended="exit", code=0)
     if spec.opened < 0:
         return reply_of(call, done, spec.output, spec.env)

@@ -1,7 +1,7 @@
-"""Classifies the error message of an agent CLI, by HTTP status and codes, else by its words. Pure.
+"""Classifies the error message of an agent CLI, by HTTP status and codes, else by its wording. Pure.
 
-The tests run in one order for all CLIs, so that a message means the same for each: a full context, codes, a throttle
-that ends within minutes, money, a usage limit, and last the general words for a busy service.
+The patterns are tried in the same order for all CLIs: a full context, codes, a throttle that ends within minutes,
+money, a usage limit, and last the general words for a busy service.
 """
 
 import re

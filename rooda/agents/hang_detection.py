@@ -8,7 +8,7 @@ from rooda.base import clock, files
 from rooda.processes import ending
 from rooda.processes.supervise import Periodic
 
-_LONGEST = 4_194_304
+_LONGEST = 4_194_304  # bytes of the last record that are read
 LOOK = 2.0  # seconds between checks
 MAX_OVERFLOWS = 3  # context overflows in a row, without progress in between, before the CLI is stopped
 _RECENT = 262_144  # bytes of the transcript's end that are read

@@ -74,7 +74,7 @@ class Outcome(NamedTuple):
 
 
 def judge(facts: Facts, ended: str, exit_code: int, status_of_exit: int | None = None) -> Outcome:
-    """Judge a call by its facts, how its process ended, its exit code and the HTTP status that this code means."""
+    """Judge a call by its transcript, how its process ended, its exit code and the HTTP status that this code means."""
     if ended in ("timeout", "idle"):
         return _timed_out(facts)
     if ended == "interrupted":

@@ -16,7 +16,7 @@ LARGEST = 1_048_576  # bytes; a larger file isn't parsed, and its hash is the fa
 MOST_FACTS = 1000  # in one file; a user would not read more
 LONGEST = 20_000  # characters of a value; the trust question shortens it, but shows it in full before it accepts a yes
 SEARCHED = 2000  # characters in which secrets are masked; the rest isn't shown
-DIGITS = 16  # of a hash: enough to prevent a collision with a trusted value
+DIGITS = 16  # hex digits of a hash: enough to prevent a collision with a trusted value
 UNREADABLE = "can't be read by rooda"
 FOLDER = "folder"  # a folder with more files than rooda reads
 

@@ -12,7 +12,7 @@ from rooda.base import files as doors
 from rooda.base.facts import Fact
 
 MOST_READ = 67_108_864  # bytes of a file
-MOST_FILES, MOST_FOLDERS = 2000, 500  # below a CLI's folder
+MOST_FILES, MOST_FOLDERS = 2000, 500  # that are read below a CLI's folder
 
 # Files and folders, and the CLI that each belongs to.
 FILES = {

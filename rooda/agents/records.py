@@ -12,7 +12,7 @@ class Agent(NamedTuple):
 
     name: str  # "" for a raw --ai-cmd
     command: str
-    prompt: str = "stdin"  # stdin | argument | file
+    prompt: str = "stdin"  # how the CLI gets the prompt: stdin | argument | file
     output: str = "text"
     stop: str = "TERM"  # first signal of the stop ladder
     keep_background: bool = False  # processes that a call leaves behind may live until the run ends

@@ -18,7 +18,7 @@ from rooda.base import files
 from rooda.base.json import loads
 
 LARGEST = 67_108_864  # bytes; larger session files are not read
-LONGEST = 4_194_304
+LONGEST = 4_194_304  # bytes read of a line
 _SESSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{7,99}")
 
 Spent: TypeAlias = dict[str, Usage]  # per model

@@ -64,7 +64,7 @@ def _limit(info: Json, into: Gathered) -> None:
 
 
 def _result(record: Json, into: Gathered) -> None:
-    """Record a result; the last one counts, as its cost and usage per model are totals of the whole process."""
+    """Record a result. It replaces an earlier one, since its cost and usage per model are totals of the process."""
     into.ended = True
     into.final = _answer(record, into.final)
     into.cost = money(record.get("total_cost_usd"))

@@ -8,7 +8,7 @@ from rooda.base.json import Json
 
 def take(record: Json, into: Gathered) -> None:
     kind = record.get("type")
-    if kind in ("item.started", "item.completed"):  # its own message may be its last record
+    if kind in ("item.started", "item.completed"):  # codex may exit after a message, without a final record
         into.ended = inner(record, "item").get("type") == "agent_message"
     if kind == "thread.started":
         into.session = str(record.get("thread_id") or "")
@@ -56,7 +56,7 @@ def _completed(usage: Json, into: Gathered) -> None:
 
 
 def _session(record: Json, into: Gathered) -> None:
-    """Add the usage in a session record; usage records are running totals, and the model is named before them."""
+    """Add the usage in a session record. Usage records hold running totals; an earlier record names the model."""
     payload = inner(record, "payload")
     if record.get("type") == "turn_context":
         into.model = str(payload.get("model") or "")
