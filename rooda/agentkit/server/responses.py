@@ -13,7 +13,7 @@ TYPES = {400: "invalid_request_error", 401: "authentication_error", 403: "permis
 
 
 def offered(body: Json) -> list[Tool]:
-    """Return the tools that a request offers; for newer models codex sends them in an input item, in namespaces."""
+    """Return the tools that a request offers; for newer models, codex groups them by namespace in an input item."""
     tools = [tool for tool in body.get("tools") or [] if isinstance(tool, dict)]
     for item in body["input"] if isinstance(body.get("input"), list) else []:
         if item.get("type") == "additional_tools":
