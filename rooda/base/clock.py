@@ -106,6 +106,6 @@ def next_occurrence(present: float, year: int, month: int, day: int, hour: int, 
         if not month:  # in autumn one hour occurs twice: use the first that is not over
             choices = (shown.replace(fold=0), shown.replace(fold=1), shown + datetime.timedelta(days=1))
             shown = next(each for each in choices if each.timestamp() + 60 > present)
-        return shown.timestamp()  # OverflowError for the year 1
+        return shown.timestamp()  # raises OverflowError for the year 1
     except (ValueError, OSError, OverflowError, LookupError):
         return None

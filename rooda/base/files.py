@@ -173,7 +173,7 @@ def make_folder(path: str) -> None:
 def make_real_folder(top: str, path: str, private: bool = False) -> None:
     """Create a folder below `top`. Raises UsageProblem if it, or a folder between them, is a link.
 
-    With `private` only the owner gets access, also to existing folders; as root, only the owner of `top`.
+    With `private`, only the owner gets access, also to existing folders; if run as root, the owner of `top` owns them.
     """
     make_folder(top)
     names = path.split(os.sep)

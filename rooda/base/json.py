@@ -81,7 +81,7 @@ def _kind(value: Any) -> str:
 
 # Untrusted JSON may be nested so deeply that recursive code fails.
 MAX_DEPTH = 100
-Json: TypeAlias = dict[str, Any]  # an object
+Json: TypeAlias = dict[str, Any]  # a JSON object
 
 
 def loads(data: bytes | str, read: Callable[[Any], Any] = json.loads) -> Any:

@@ -223,7 +223,7 @@ def _hide_token(found: "re.Match[str]") -> str:
 def _hide_assigned(found: "re.Match[str]") -> str:
     name, sign, value = found.groups()
     last = name.rpartition(".")[2]
-    whole = f"x{last}" if last[:1] == "_" else last  # in pieces of a text, the name's beginning may be shown already
+    whole = f"x{last}" if last[:1] == "_" else last  # the name may have begun in an earlier piece
     return f"{name}{sign}{HIDDEN}" if _is_assigned(whole, sign, value) else found[0]
 
 
@@ -233,7 +233,7 @@ def _is_assigned(name: str, sign: str, value: str) -> bool:
         return False
     if "(" in value or "[" in value or value.isdecimal() or value.endswith("://"):
         return False
-    if not _STRONG.search(name) and _HASH.fullmatch(value):  # cache_key=3f78685…
+    if not _STRONG.search(name) and _HASH.fullmatch(value):  # a hash, as in cache_key=3f78685…
         return False
     if name.lstrip("x").isupper() and sign == "=":
         return True

@@ -26,7 +26,7 @@ def forms(environ: Mapping[str, str], ordinary: Iterable[str] = ()) -> tuple[str
 
 
 def find_secrets(environ: Mapping[str, str], ordinary: Iterable[str] = ()) -> dict[str, str]:
-    """Map each secret in these variables to the first variable that holds it."""
+    """Map each secret in these variables, unless it is part of an `ordinary` string, to the first variable with it."""
     seen, found = [*ordinary], dict[str, str]()
     for name, value in environ.items():
         for key in [value.strip()] if looks_secret(name) and not _is_path(name, value) else _passwords(value):

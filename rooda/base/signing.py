@@ -13,7 +13,7 @@ from rooda.base import dirs, files
 VARIABLE = "ROODA_KEY_FILE"
 PRIVATE = (VARIABLE, "ROODA_TRUST")  # variables that rooda passes to no other process
 LENGTH = 32  # bytes of a new key, and the minimum for one that the user created
-LONGEST = 4096
+LONGEST = 4096  # bytes of a key
 _MARK, _END = b', "mac": "', b'"}'
 _HEX = 64  # characters of a signature
 

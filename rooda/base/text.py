@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}
 LONGEST = 9_223_372_036.0  # seconds; the longest Go duration
-LONGEST_TEXT = 1000
+LONGEST_TEXT = 1000  # characters of a duration
 _FORM = re.compile(r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:h|ms|m|s|us|µs|μs|ns)", re.ASCII)
 
 

@@ -9,10 +9,10 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 Path = tuple[str | int, ...]
-DEEPEST = 100
-MOST = 100_000  # values that aliases repeat
+DEEPEST = 100  # levels of nesting
+MOST = 100_000  # values that aliases may repeat
 LONGEST = 1000  # characters of a number
-LARGEST = 10**18
+LARGEST = 10**18  # absolute value of an integer
 
 
 class Fault(NamedTuple):
