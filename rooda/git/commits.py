@@ -10,7 +10,7 @@ from rooda.git.repository import GIT_TIMEOUT, Repo, nul_terminated, read_head
 
 SUBJECT = 72  # characters
 BODY = 4_000  # characters
-UNFINISHED = {  # by the file in the git folder that says so
+UNFINISHED = {  # operations, keyed by the file in the git folder that shows it
     "MERGE_HEAD": "a merge",
     "CHERRY_PICK_HEAD": "a cherry-pick",
     "REVERT_HEAD": "a revert",
@@ -28,7 +28,7 @@ class Committed(NamedTuple):
     refused: str = ""  # why git or a hook refused
     tree: str = ""  # the work tree whose changes are committed now
     detached: bool = False
-    lost: bool = False  # the tree that the changes are compared with is gone
+    lost: bool = False  # the repository lacks the tree that the changes are compared with
 
 
 def message(said: str, otherwise: str, run: str, iteration: int) -> str:

@@ -57,14 +57,14 @@ class _Entry(NamedTuple):
 
     old: str  # "" before the first commit
     new: str
-    action: str  # before the first colon
+    action: str  # the message up to the first colon
 
 
 class _Git(NamedTuple):
     """A repository, and the deadline for git's answers."""
 
     repo: Repo
-    until: float  # monotonic
+    until: float  # monotonic time
 
 
 class _History(NamedTuple):

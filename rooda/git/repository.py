@@ -33,7 +33,7 @@ class Repo(NamedTuple):
 
     workspace: str  # absolute
     top: str
-    prefix: str  # of the workspace inside the work tree: "" or "some/folder/"
+    prefix: str  # path of the workspace inside the work tree: "" or "some/folder/"
     folder: str  # the work tree's own git folder
     common: str  # the git folder that all work trees of the repository share
     env: Mapping[str, str] | None = None

@@ -24,8 +24,8 @@ class Change(NamedTuple):
 class Plan(NamedTuple):
     """The changes that restore a snapshot, and the paths to leave alone."""
 
-    present: str  # tree of the work tree before
-    wanted: str  # tree of the work tree after
+    present: str  # tree before the restore
+    wanted: str  # tree after the restore
     changes: tuple[Change, ...]
     ignored: tuple[str, ...] = ()  # ignored by git, now or at the snapshot
     nested: tuple[str, ...] = ()  # repositories inside the work tree, which snapshots leave out
@@ -70,7 +70,9 @@ def apply(repo: Repo, index: str, plan: Plan) -> None:
     done = repo.run("read-tree", "-m", "-u", plan.present, plan.wanted, index=index)
     if done.code:
         said = files.to_text(done.err).strip().replace("\n", "; ")
-        raise GitProblem(f"git refuses: {said}", "If a program is changing files, stop it and try again.")
+        raise GitProblem(
+            f"git refuses to restore the files: {said}", "If a program is changing files, stop it and try again."
+        )
 
 
 def changes(repo: Repo, old: str, new: str) -> list[Change]:
@@ -114,10 +116,10 @@ def _files_below(folder: str) -> Iterable[tuple[str, str]]:
 
 
 def _ignored_at_target(repo: Repo, rows: list[Change], target: str) -> list[Change]:
-    """Return the deletions of files that git ignored at the target: they may have existed, so they are kept."""
+    """Return the deletions of files that git ignored at the target: they may have existed then, so they are kept."""
     leaving = [row for row in rows if row.status == "D"]
     if not leaving:
-        return []  # even if the ignore rules are unchanged, go on: a committed file can match them
+        return []  # unchanged ignore rules are not enough to return: a committed file can match them
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="rooda-") as folder:

@@ -20,12 +20,12 @@ class Snapshot(NamedTuple):
     """A commit outside all branches whose tree is the whole work tree at one moment."""
 
     run: str
-    kind: str  # of loop
-    loop: str  # its name: the procedure, the alias, the flow's run, goal
+    kind: str  # kind of loop
+    loop: str  # name of the loop: the procedure, the alias, the flow's run, or goal
     family: str  # the procedure, or the kind of loop; its runs are pruned together
     iteration: int  # as the screen shows it
     moment: str  # before | after | undo
-    number: int  # 1, 2, 3, … in the run
+    number: int  # position in the run: 1, 2, 3, …
     place: str  # which work tree, and the folder in it, as one line
     head: str = ""  # commit of HEAD; "" before the first commit
     branch: str = ""  # "" when detached

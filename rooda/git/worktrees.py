@@ -12,7 +12,7 @@ from rooda.git.repository import GitProblem, Repo, find
 from rooda.git.snapshots import forget, place_of, refs_of_runs, tips
 
 HEADS = "refs/heads/"
-TRIES = 1000
+TRIES = 1000  # numbers to try for the name of a new worktree
 
 
 class Worktree(NamedTuple):
