@@ -14,7 +14,7 @@ from rooda.processes.supervise import NOT_FOUND
 
 TIMED_OUT, TOO_MUCH = 124, 125  # exit codes: timed out, printed more than allowed
 LOOK = 0.25  # seconds between checks for a signal while the program runs
-SHORT_LOOK = 0.01  # between reads when only little output is wanted
+SHORT_LOOK = 0.01  # seconds between reads if the output has a limit
 TERM_GRACE = 1.0  # seconds between TERM and KILL: a git killed at once leaves its lock files
 
 
@@ -77,7 +77,7 @@ def _communicate(child: "subprocess.Popen[bytes]", stdin: bytes, timeout: float,
             if stop_request.signal:
                 raise Interrupted(stop_request.signal) from None
             if clock.monotonic() >= last:
-                ending.signal_group(child.pid, signal.SIGKILL)  # its descendants too
+                ending.signal_group(child.pid, signal.SIGKILL)  # kills its descendants too
                 return Captured(TIMED_OUT, late.stdout or b"", f"no answer within {timeout:g}s".encode())
 
 
@@ -93,7 +93,7 @@ def _read_limited(child: "subprocess.Popen[bytes]", most: int, timeout: float, s
         said = {pipe: text + _read_available(pipe, most + 1 - len(text)) for pipe, text in said.items()}
         flood = any(len(text) > most for text in said.values())
         if code is None and (late or flood):
-            ending.signal_group(child.pid, signal.SIGKILL)  # its descendants too
+            ending.signal_group(child.pid, signal.SIGKILL)  # kills its descendants too
         if code is not None or late or flood:
             out, err = said.values()
             return Captured(TOO_MUCH if flood else TIMED_OUT if code is None else code, out, err)

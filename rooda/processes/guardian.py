@@ -17,7 +17,7 @@ MANAGER_VARIABLES = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")  # set by
 
 GRACE = 2.0  # seconds for processes that a killed loop left behind
 MAX_SWEEPS = 100  # a process that is re-parented during a sweep can be missed
-LIFELINE_SIGNAL = signal.SIGUSR1  # tells the loop to read the lifeline
+LIFELINE_SIGNAL = signal.SIGUSR1  # makes the loop read the lifeline
 MESSAGE_SIGNAL = signal.SIGUSR2  # the loop has a message for the service manager
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 WATCHED = {*FORWARDED, signal.SIGCHLD, signal.SIGTSTP, signal.SIGCONT, MESSAGE_SIGNAL}

@@ -16,7 +16,7 @@ from rooda.base import clock, dirs, files
 from rooda.base.json import loads
 from rooda.processes import guardian, table
 
-TRIES = 5  # a status query holds the lock for a moment
+TRIES = 5  # attempts to lock: a status query may hold the lock for a moment
 
 
 class Lock:

@@ -87,7 +87,7 @@ class Limits:
 
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126
-NOT_DEAD = 1 << 16  # not an exit code
+NOT_DEAD = 1 << 16  # marks a process that is not reaped yet; no exit code is that large
 LEAST_GRACE = 0.25  # seconds between TERM and KILL for processes that have had no TERM yet
 SETTLED = 0.003  # seconds; a process that runs longer leaves time for a disk flush
 
