@@ -62,7 +62,7 @@ class Cause(NamedTuple):
     account: str = ""
     until: str = ""  # local time at which the account can be used again
     budget: str = ""  # of kind cost: day | project | agent for a budget of all runs; "" for the run's own limit
-    reserved: float = 0.0  # dollars reserved for calls that run now; they count for a budget
+    reserved: float = 0.0  # dollars reserved for calls that run now; they count toward a budget
     problem: str = ""  # why the budget can't be checked
 
 

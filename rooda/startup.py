@@ -22,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
         if arguments is None and sys.getfilesystemencoding() == "ascii":
             _restart_in_utf8()
         return _run(arguments)
-    except KeyboardInterrupt:  # before rooda handles signals
+    except KeyboardInterrupt:  # Ctrl+C before rooda handles signals
         return 130
     finally:
         gc.freeze()
