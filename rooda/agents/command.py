@@ -95,7 +95,10 @@ _OURS = ("ROODA_CALL", "ROODA_RUN", "ROODA_ITERATION", "ROODA_LOOP", "ROODA_PROC
 
 
 def base_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Drop the variables of an enclosing agent or rooda, the service manager's, and those of rooda's key and trust."""
+    """Return the environment for agents and gates.
+
+    Leaves out the variables of an enclosing agent or rooda run, of the service manager, and of rooda's key and trust.
+    """
     misleading = {*NESTING, *_OURS, *MANAGER_VARIABLES, *PRIVATE}
     return {key: value for key, value in environ.items() if key not in misleading}
 
