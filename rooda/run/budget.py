@@ -1,4 +1,4 @@
-"""Admits agent calls as long as the budget of the run and the usage limits of accounts allow it."""
+"""Admits agent calls while the limits of the run and the usage limits of the agents' accounts allow it."""
 
 from collections.abc import Callable, Sequence
 from math import inf
@@ -37,13 +37,13 @@ class BudgetGate:
         self._inbox = inbox
         self._wait, self._signalled, self._warn = wait, signalled, warn
         self._warned = self._lost_call = False
-        self._accounts: dict[str, str] = {}  # by the agent's name
-        self._acting: dict[str, str] = {}  # the agent called instead, by the name of the first choice
-        self._known: dict[str, limits.Limit] = {}  # limits hit in this session, in case they could not be saved
+        self._accounts: dict[str, str] = {}  # account, keyed by the name of its agent
+        self._acting: dict[str, str] = {}  # name of the agent in use, keyed by the name of the preferred agent
+        self._known: dict[str, limits.Limit] = {}  # usage limits hit in this session, in case saving them failed
         self._began, self._spent, self._earlier = clock.running_time(), Spent(), 0.0
 
     def count_earlier(self, workspace: str, name: str, loop: str, agent: Agent | None) -> None:
-        """Add what the run used in earlier sessions. Calls that a crash cut off are priced at this agent's prices."""
+        """Add what the run used in earlier sessions; the prices of `agent` apply to calls that a crash cut off."""
         if not any(self._budget):
             return
         sessions, prices = history.of_run(workspace, name, loop), agent.prices if agent else {}
@@ -53,7 +53,7 @@ class BudgetGate:
         self._earlier = sum(session.run_time for session in sessions)
 
     def _count_deleted(self, sessions: list[history.SessionLog]) -> None:
-        """Add the calls of earlier sessions whose logs were deleted, from the user's ledger."""
+        """Add the calls of earlier sessions whose logs were deleted; the user's ledger still lists them."""
         runs = [session.run for session in sessions]
         deleted = [self._with_price(call) for call in self._purse.of_sessions(runs[0], runs)] if runs else []
         if not deleted:
@@ -65,7 +65,7 @@ class BudgetGate:
         self._warn(f"the log of {names} is missing; what it spent counts, from the ledger: {known}")
 
     def priced(self, reply: Reply) -> Reply:
-        """Return the reply, with its cost set to `unknown_call` if it is unknown."""
+        """Return the reply; if its cost is unknown, set it to the setting `[budget] unknown_call`."""
         made = reply.ended != "not-started" and reply.outcome != USAGE_LIMIT
         if reply.cost is not None or not made or not self._unknown_call:
             return reply
@@ -91,7 +91,7 @@ class BudgetGate:
 
     @property
     def known_cost(self) -> float | None:
-        """What the run has cost so far; None if the cost of no call is known."""
+        """The cost of the run so far; None if there were calls and the cost of each is unknown."""
         return self._spent.known_cost
 
     def reached_limit(self) -> Cause | None:
@@ -120,7 +120,7 @@ class BudgetGate:
         return call
 
     def _chosen(self, call: Call) -> Call | None:
-        """Return the call with an available agent; None after a wait for one."""
+        """Return the call with an available agent; if none is available, wait until one is and return None."""
         choices = [self._choice(agent) for agent in call.agent.choices]
         first = min(choices, key=lambda choice: choice.free_at if choice.free_at > clock.now() else 0.0)
         if first.free_at <= clock.now():
@@ -132,15 +132,15 @@ class BudgetGate:
         return None
 
     def sync(self) -> None:
-        """Sync what was spent, while an agent works."""
+        """Sync the ledger to disk; called while an agent works."""
         self._purse.sync()
 
     def release(self, calls: Sequence[Call]) -> None:
-        """Give up calls that were admitted but not started."""
+        """Drop the budget reservations of calls that were admitted but not started."""
         self._purse.release(map(transcript_name, calls))
 
     def _report_switch(self, preferred: "Choice", taken: "Choice") -> None:
-        """Warn at each switch to another agent, and at the switch back."""
+        """Emit a warning if the agent in use changes, also when it changes back to the preferred one."""
         before = self._acting.get(preferred.agent.name, preferred.agent.name)
         self._acting[preferred.agent.name] = taken.agent.name
         if before == taken.agent.name:

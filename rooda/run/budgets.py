@@ -1,4 +1,4 @@
-"""Decides whether the budgets over all runs of a user allow a call: what was spent, what is reserved. Pure."""
+"""Decides whether the budgets over all runs of a user allow a call, from what is spent and reserved. Pure."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from rooda.run.setup import Budgets
 
 RECENT = 172_800.0  # seconds for which a paid call is kept: longer than the longest day
 AHEAD = 86_400.0  # seconds: a call of an earlier boot that is further in the future was recorded by a wrong clock
-CALLS = 20  # of an agent, for the cost of a typical one
+CALLS = 20  # latest calls of an agent, from which the cost of its typical call is computed
 PERCENT = 0.9
 
 
@@ -41,7 +41,7 @@ class Reservation(NamedTuple):
 
 
 class Paid(NamedTuple):
-    """A call that has ended, as the ledger records it: its time by the clock, and by the uptime of the machine."""
+    """A call that has ended, as recorded in the ledger: `at` by the clock, and `uptime` by the machine's uptime."""
 
     at: float
     uptime: float
@@ -53,7 +53,7 @@ class Paid(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """The current time: by the clock, by the uptime of the machine, and the beginning of the local day."""
+    """The current time by the clock (`at`) and by the machine's uptime, and the beginning of the local day."""
 
     at: float
     uptime: float
@@ -62,16 +62,16 @@ class Moment(NamedTuple):
 
 
 class Spending:
-    """What the calls in the ledger cost: recently per account, in all in one project, and recently per agent."""
+    """Costs of the calls in the ledger: recent ones by account, the total of one project, the latest by agent."""
 
     def __init__(self, project: str) -> None:
         self._project = project
         self.of_project = 0.0
         self._recent: deque[Paid] = deque()
-        self._costs: dict[str, deque[float]] = {}  # of the latest calls, by agent
+        self._costs: dict[str, deque[float]] = {}  # costs of the latest calls, keyed by agent
 
     def add(self, paid: Paid, now: Moment) -> None:
-        """Add a call of the ledger; most calls come in the order of their time."""
+        """Add a call from the ledger. Most calls are added in the order of their time."""
         if paid.cost is None:
             return
         self._costs.setdefault(paid.agent, deque(maxlen=CALLS)).append(paid.cost)
@@ -81,7 +81,7 @@ class Spending:
             self._recent.append(paid)
 
     def today(self, now: Moment, account: str | None = None) -> float:
-        """Return what this local day's calls cost; with `account`, those of one account."""
+        """Return the cost of the calls of this local day; with `account`, only those of this account."""
         while self._recent and time_of(self._recent[0], now) < now.at - RECENT:
             self._recent.popleft()
         return sum(
@@ -91,13 +91,13 @@ class Spending:
         )
 
     def typical(self, agent: str) -> float:
-        """Return the 90th percentile of what the latest calls of an agent cost; 0 without any."""
+        """Return the 90th percentile of the costs of an agent's latest calls; 0 if there are none."""
         costs = sorted(self._costs.get(agent, ()))
         return costs[ceil(PERCENT * len(costs)) - 1] if costs else 0.0
 
 
 def time_of(paid: Paid, now: Moment) -> float:
-    """Return when a call ended by the current clock, which may have been set since; exact within one boot."""
+    """Return when a call ended. Corrects for a clock that was set since then, if the machine was not rebooted."""
     return now.at - (now.uptime - paid.uptime) if paid.boot == now.boot else paid.at
 
 
@@ -106,7 +106,7 @@ def has_limit(budgets: Budgets, agent: Agent) -> bool:
 
 
 def first_limit(budgets: Budgets, agent: Agent, account: str) -> Cause:
-    """Return the first limit that applies to a call, without what was used: for a budget that can't be checked."""
+    """Return the first budget that applies to a call, without its usage; for a budget that can't be checked."""
     kinds = (("day", budgets.day), ("project", budgets.project), ("agent", agent.budget_day))
     kind, limit = next((each for each in kinds if each[1]), kinds[0])
     return Cause("cost", limit=limit, budget=kind, account=account if kind == "agent" else "")
@@ -115,7 +115,7 @@ def first_limit(budgets: Budgets, agent: Agent, account: str) -> Cause:
 def reached(
     budgets: Budgets, agent: Agent, own: Reservation, open_calls: Iterable[Reservation], spent: Spending, now: Moment
 ) -> Cause | None:
-    """Return the budget that is used up by what was spent and what other open calls have reserved; None if none is.
+    """Return the budget that is used up by spending and by the reservations of other open calls; None if none is.
 
     `own` is the reservation that the call would get.
     """
@@ -132,7 +132,7 @@ def reached(
     )
     for kind, limit, used_by, counted in kinds:
         used, reserved = (used_by(now), sum(each.amount for each in counted)) if limit else (0.0, 0.0)
-        if limit and round(used + reserved, 9) >= limit:  # ten times $0.10 is $1
+        if limit and round(used + reserved, 9) >= limit:  # rounded: as floats, ten times 0.1 add up to less than 1
             account = own.account if kind == "agent" else ""
             return Cause("cost", round(used, 9), limit, account=account, budget=kind, reserved=round(reserved, 9))
     return None

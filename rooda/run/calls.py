@@ -46,7 +46,7 @@ class AgentCalls:
         self._commands, self._gate, self._signalled = commands, gate, signalled
         self._refused_once: set[str] = set()  # agents whose last request was refused without a known reason
         self._limited: list[str] = []  # transcripts of calls that hit a usage limit
-        self.refused = ""  # why the last call was refused for good; "" if it was not
+        self.refused = ""  # why the last call was refused permanently; "" if it was not
 
     def ask(self, call: Call) -> Reply:
         """Make one call, repeated after each usage limit. Returns NOT_ASKED if a signal comes first."""
@@ -58,12 +58,12 @@ class AgentCalls:
     def ask_together(
         self, calls: Sequence[Call], commands: Sequence[Command] = ()
     ) -> tuple[list[Reply], list[CommandResult]]:
-        """Make several calls at once, as soon as their accounts allow it, while shell commands run in the workspace.
+        """Make several calls at once, as soon as their accounts allow it, in parallel with shell commands.
 
         The reply is NOT_ASKED for a call that hit a usage limit. After a signal nothing is started.
         """
         admitted = self._admitted(calls)
-        if self._signalled():  # before or during the wait
+        if self._signalled():  # the signal arrived before the wait or during it
             self._gate.release(admitted)
             return [NOT_ASKED] * len(calls), []
         replies, ran = self._run(admitted, commands)
@@ -92,7 +92,7 @@ class AgentCalls:
             self._events.emit(StateUnsaved(path=problem.filename, why=problem.strerror or str(problem)))
 
     def _with_own_transcript(self, call: Call) -> Call:
-        """Give a call its own transcript if it is repeated after a usage limit."""
+        """Return the call; if it is repeated after a usage limit, give it a label and so a transcript of its own."""
         tries = self._limited.count(agents_call.transcript_name(call)) + 1
         return call if tries == 1 else call._replace(label=f"{call.label or call.kind}-{tries}")
 
@@ -125,7 +125,7 @@ class AgentCalls:
             self._events.emit(TranscriptReplaced(transcript=reply.transcript, now=reply.replaced))
 
     def _judged_again(self, call: Call, reply: Reply) -> Reply:
-        """Return the reply, marked as not retryable if the agent's request was refused twice in a row."""
+        """Return the reply, marked as not retryable if the agent's service refused the request twice in a row."""
         name = call.agent.name
         if reply.once and name in self._refused_once:
             return reply._replace(outcome=CONFIG, retryable=False)
@@ -133,7 +133,7 @@ class AgentCalls:
         return reply
 
     def _with_costs(self, replies: Sequence[Reply]) -> list[Reply]:
-        """Mark replies whose transcript or event log disappeared, and price those of unknown cost."""
+        """Return the replies; mark those whose transcript or event log disappeared, and price those of unknown cost."""
         gone = self._events.journal.has_vanished()
         telling = [reply.output != "text" and reply.ended != "not-started" for reply in replies]
         lost = [tells and (gone or bool(reply.replaced)) for tells, reply in zip(telling, replies, strict=True)]
@@ -159,7 +159,7 @@ class AgentCalls:
             raise Interrupted(TERMINATED - 128)
 
     def _on_start(self, pid: int, command: str) -> None:
-        """Record a new agent in the ledger, without delay if its process can't be marked."""
+        """Record a new agent in the ledger of processes; first of all if its process has no mark to find it by."""
         if self._context.marked:
             self._work_ahead()
         self._ledger.record(pid, command)
@@ -167,13 +167,13 @@ class AgentCalls:
             self._work_ahead()
 
     def _work_ahead(self) -> None:
-        """Sync and prepare files while an agent loads, so that this doesn't delay the next call."""
+        """Sync the state and prepare files while the agent starts, so that the next call need not wait for this."""
         self.sync_state()
         self._folder.make_spare()
         files.release_replaced()
 
     def _sync(self) -> None:
-        """Sync the ledger and the journal while agents work and the loop waits anyway."""
+        """Sync the ledgers and the journal; called while agents work, since the loop waits anyway."""
         self._ledger.sync()
         self._events.journal.sync()
         self._gate.sync()
@@ -182,7 +182,7 @@ class AgentCalls:
 def ended_event(
     call: Call, reply: Reply, run_time: float, source: str | int, hidden: tuple[str, ...] = ()
 ) -> AgentEnded:
-    """Return the event for the end of a call; for a raw command without the fields that come from a transcript."""
+    """Return the event for the end of a call; for a raw command without the fields that are read from a transcript."""
     facts = reply._asdict()
     kind, _, _ = facts.pop("outcome"), facts.pop("answer"), facts.pop("replaced")
     del facts["once"], facts["retry_after"]
@@ -203,7 +203,7 @@ def ended_event(
 
 
 def _failure_facts(call: Call, reply: Reply, source: str | int, hidden: tuple[str, ...]) -> Json:
-    """Return the command, and the beginning and end of its output, without secrets; {} if the call succeeded."""
+    """Return a failed call's command and the beginning and end of its output, without secrets; {} if it succeeded."""
     if reply.ok:
         return {}
     try:

@@ -1,4 +1,4 @@
-"""Reads, commits and undoes what an iteration changed in the work tree. Without git nothing is known or done."""
+"""Reads, commits and undoes what an iteration changed in the work tree; does nothing without a git repository."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
@@ -30,15 +30,15 @@ class Changes:
         self._reported: set[str] = set()
 
     def tree(self, fresh: bool = True) -> str:
-        """Return the work tree as the ID of a git tree; "" if it can't be read, or is not readable as a whole.
+        """Return the ID of a git tree with the files of the work tree; "" if they can't all be read.
 
-        Not `fresh`: the one of the snapshot that was taken when the iteration began, if there is one.
+        With `fresh` false, return the tree of the snapshot taken when the iteration began, if there is one.
         """
         known = self._recorder.began if self._recorder and not fresh else None
         return known.tree if known else self._done(self._read, "", "The work tree can't be compared")
 
     def commit(self, base: str, message: str) -> Committed:
-        """Commit the paths that differ from the tree `base`, with the user's hooks."""
+        """Commit the paths that differ from the tree `base`; git runs the user's commit hooks."""
         try:
             taker = self._open()
             made = commits.commit(taker.repo, base, taker.read().tree, message)
@@ -49,15 +49,15 @@ class Changes:
         if made.detached:
             self._report("HEAD is detached: the commits of this run belong to no branch. Keep them: git switch -c NAME")
         if made.lost:
-            self._report("Not committed: the work tree at the start is not in git any more; later changes will be")
+            self._report("Not committed: the earlier work tree is not in git any more. Later changes will be committed")
         return made
 
     def undo(self, number: int) -> str:
-        """Restore the files from before iteration `number`; return the ref that keeps them, or ""."""
+        """Restore the files as they were before iteration `number`; return the ref of what was undone, or ""."""
         return self._recorder.undo(number) if self._recorder else ""
 
     def finish_undo(self, began: str, kept: str) -> None:
-        """Finish an undo that was cut off; `began` and `kept` are the snapshots that it was to restore and to keep."""
+        """Finish an undo that was cut off. It was restoring the snapshot `began`; `kept` has the undone changes."""
         if self._recorder:
             self._recorder.finish_undo(began, kept)
 

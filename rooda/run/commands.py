@@ -12,17 +12,17 @@ from rooda.run.event_records import Emit, GateEnded, GateStarted
 from rooda.run.records import Command, CommandResult, Gate, GateResult, Gates
 from rooda.run.setup import Setup
 
-READ = 16_384  # bytes at the end of a failed gate's output that are searched for a line to show
+READ = 16_384  # bytes at the end of a failed gate's output, in which rooda looks for a line to show
 LONGEST_LINE = 300  # characters of that line
 NOT_FOUND = 127  # a shell's exit code if a command does not exist
 
 
 class CommandLimits(NamedTuple):
-    """Limits of all commands of a session."""
+    """Limits that apply to each command of a session."""
 
     grace: float  # seconds between the first signal and SIGKILL
     cap: int  # bytes of output kept
-    keep: bool  # descendants may run until the run ends
+    keep: bool  # True: descendants may continue until the run ends
 
 
 def limits_of(setup: Setup) -> CommandLimits:
@@ -93,7 +93,7 @@ def results_of(ended: Sequence[supervise.ProcessResult], specs: Sequence[supervi
 
 
 def _telling_line(output: str) -> str:
-    """Return the last line of a command's output that says something; "" if there is none."""
+    """Return the last meaningful line of a command's output, as `text.telling_line` selects it; "" if there is none."""
     try:
         return telling_line(files.tail(output, READ).decode("utf-8", "replace"))[:LONGEST_LINE]
     except OSError:

@@ -1,8 +1,8 @@
-"""The ledger of agent calls that all loops of the user share, and the reservations of calls that have not ended.
+"""The ledger of all agent calls of the user's loops, and the budget reservations of calls that have not ended.
 
 `<state home>/ledger/<month>.jsonl` has one line for each call. `open/` has a file for each running session, with its
-owner and, if a budget is set, what it has reserved. Everything is written under one lock. A session whose owner is dead
-is settled by the next one: calls that its events have and the ledger lacks are added.
+owner and, if a budget is set, what it has reserved. Everything is written under one lock. If the owner of a session
+is dead, the next session settles it: it adds the calls that are in the dead session's log but not in the ledger.
 """
 
 import errno
@@ -43,17 +43,17 @@ class Place(NamedTuple):
 
 
 class CostLedger(Purse):
-    """The ledger as one session uses it. Without a budget a failure is reported once; with one, no call starts."""
+    """The ledger as one session uses it. If it fails: without a budget, warns once; with a budget, no call starts."""
 
     def __init__(self, place: Place, budgets: Budgets, prices: Pricing, warn: Warn) -> None:
         self._place = place._replace(workspace=os.path.realpath(place.workspace))
         self._budgets, self._prices, self._warn, self._warned = budgets, prices, warn, False
         self._project = in_main_tree(place.workspace)
         self._home = dirs.state("ledger")
-        self._accounts: dict[str, str] = {}  # by agent
-        self._reserved: dict[str, Reservation] = {}  # by call
-        self._unwritten: list[bytes] = []  # lines that could not be written yet
-        self._started: set[str] = set()  # calls that have not been recorded
+        self._accounts: dict[str, str] = {}  # account, keyed by agent
+        self._reserved: dict[str, Reservation] = {}  # keyed by call
+        self._unwritten: list[bytes] = []  # lines that are not in the file yet
+        self._started: set[str] = set()  # calls that were started and are not recorded yet
         self._spending, self._offsets = Spending(self._project), dict[str, int]()
         self._unsynced = False
         with self._reported():
@@ -114,7 +114,7 @@ class CostLedger(Purse):
                 self._write_session()
 
     def sync(self) -> None:
-        """Sync what a budget needs after a power cut; called while an agent works."""
+        """Sync to disk what a budget needs after a power failure; called while an agent works."""
         if not self._unsynced:
             return
         self._unsynced = False
@@ -125,7 +125,7 @@ class CostLedger(Purse):
             files.sync_parent(self._session_file())
 
     def close(self) -> None:
-        """End the session; calls whose end was not recorded are taken from its events."""
+        """End the session; add the calls whose end was not recorded, as far as its event log has them."""
         with self._reported(), self._locked():
             self._append()
             if self._started or self._reserved:
@@ -170,15 +170,15 @@ class CostLedger(Purse):
     def _reached(self, agent: Agent, own: Reservation, mine: Mapping[str, Reservation]) -> Cause | None:
         others = [*self._settle_dead(), *mine.values()]
         now = _moment()
-        self._catch_up(now)  # what was settled
+        self._catch_up(now)  # including the calls that were just settled
         return reached(self._budgets, agent, own, others, self._spending, now)
 
     def _settle_dead(self) -> list[Reservation]:
-        """Settle the sessions of dead owners; return what the others have reserved."""
+        """Settle the sessions of dead owners; return the reservations of all other sessions."""
         found, folder = list[Reservation](), os.path.join(self._home, "open")
         for name in os.listdir(folder):
             path = os.path.join(folder, name)
-            if name.endswith(".tmp"):  # left by a kill, since this process holds the lock
+            if name.endswith(".tmp"):  # a killed process left it: only the holder of the lock writes such files
                 files.remove(path)
             elif path != self._session_file() and (record := _read(path)):
                 if is_alive(record):
@@ -213,13 +213,13 @@ class CostLedger(Purse):
             known.add(used.transcript)
         if session.opening:
             return  # the other reserved calls were not started
-        for call, own in reserved.items():  # the log has disappeared
+        for call, own in reserved.items():  # the log has disappeared, so each reserved call may have been made
             if call not in known:
                 kind = clock.rfc3339_milli(clock.now()), run, "", run_folder.loop_of(run), 0, "", own.agent
                 yield _charged(Used(*kind, "", 0.0, None, None, "unknown", True, call), own.amount), own.account
 
     def _append(self) -> None:
-        """Write the lines that wait. The month's file is the one of now, whatever the lines' own times are."""
+        """Write the unwritten lines to the file of the current month, whatever their own timestamps are."""
         if not self._unwritten:
             return
         descriptor = files.open_append(self._month_file(), 0o600)
@@ -230,10 +230,10 @@ class CostLedger(Purse):
         self._unwritten.clear()
 
     def _catch_up(self, now: Moment) -> None:
-        """Add what was written to the ledger since the last time."""
+        """Read the lines that were added to the ledger since the last call, and count them."""
         for name in _months(self._home, None if self._budgets.project else clock.rfc3339(now.day_start)[:7]):
             path, offset = os.path.join(self._home, name), self._offsets.get(name, 0)
-            if os.path.getsize(path) < offset:  # it was deleted, and written again
+            if os.path.getsize(path) < offset:  # the file was deleted and created again
                 offset = 0
             for end, line in history.lines(path, offset):
                 self._offsets[name] = end
@@ -274,7 +274,7 @@ class CostLedger(Purse):
 
     @contextmanager
     def _reported(self) -> Iterator[None]:
-        """Report a failure once: without a budget the loop goes on."""
+        """Report the first failure and ignore the rest: without a budget the loop continues."""
         try:
             yield
         except (OSError, UsageProblem) as problem:
@@ -292,7 +292,7 @@ def records(home: str, first_run: str = "") -> Iterator[Json]:
 
 
 def calls_of(workspace: str, name: str | None = None) -> Iterator[Used]:
-    """Yield the calls of a workspace that the ledger has, oldest first; nothing if it can't be read."""
+    """Yield a workspace's calls from the ledger, oldest first; nothing if the ledger can't be read."""
     real, home = os.path.realpath(workspace), dirs.state("ledger")
     try:
         for record in records(home) if home else ():
@@ -304,7 +304,7 @@ def calls_of(workspace: str, name: str | None = None) -> Iterator[Used]:
 
 
 def all_calls(workspace: str, name: str | None, since: str, prices: Pricing) -> list[Used]:
-    """Return all calls of a workspace since a timestamp: those of its logs, and those whose logs were deleted."""
+    """Return all calls of a workspace since a timestamp: from its logs, and from the ledger if a log was deleted."""
     deleted = (call for call in deleted_calls(workspace, name) if call.ts[:19] >= since[:19])
     return [*deleted, *history.used(workspace, name, since, prices)]
 
@@ -316,7 +316,7 @@ def deleted_calls(workspace: str, name: str | None) -> list[Used]:
 
 
 def is_alive(record: Json) -> bool:
-    """True if the owner of a session is alive. One on another machine counts as alive for a day."""
+    """True if the owner of a session is alive. An owner on another machine counts as alive for a day."""
     if record.get("host") != os.uname().nodename:
         at = record.get("at")
         return isinstance(at, int | float) and abs(clock.now() - at) < ELSEWHERE
@@ -326,7 +326,7 @@ def is_alive(record: Json) -> bool:
 def _months(home: str, first: str | None) -> list[str]:
     """Return the names of the ledger's files, oldest first.
 
-    `first`: only those since this month, and at least the latest two, since the clock may have been set back.
+    `first`: only the files since this month, but at least the latest two, since the clock may have been set back.
     """
     try:
         found = sorted(name for name in os.listdir(home) if name.endswith(ENDING))
@@ -336,7 +336,7 @@ def _months(home: str, first: str | None) -> list[str]:
 
 
 def _line(used: Used, workspace: str, project: str, account: str, settled: bool = False) -> bytes:
-    """Return the line of a call. Its keys are those of events, where they mean the same."""
+    """Return the line of a call. A key that has the meaning of an event's field also has its name."""
     facts = used._asdict()
     usage = facts.pop("usage")
     record = {"v": VERSION, **facts, "usage": usage and usage._asdict(), "display": facts.pop("number")}
@@ -347,7 +347,7 @@ def _line(used: Used, workspace: str, project: str, account: str, settled: bool 
 
 
 def _charged(used: Used, amount: float) -> Used:
-    """Return a call of unknown cost with the cost that was reserved for it, if any."""
+    """Return the call; if its cost is unknown, charge the amount that was reserved for it, if any."""
     return used._replace(cost=amount, source="assumed") if amount and used.cost is None else used
 
 

@@ -14,8 +14,8 @@ _AT_LIMIT = {"account": ["limit"], "cost": ["budget"], "tokens": ["budget"], "ti
 def moments(record: Json, by_reason: Mapping[str, str]) -> list[str]:
     """Return the names of the hooks that an event triggers, general ones first.
 
-    The general ones are done, failed, paused, stopped; the others stuck, limit, budget, needs_person. `by_reason` maps
-    the end reasons of this kind of loop to such names.
+    The general ones are done, failed, paused and stopped; the specific ones stuck, limit, budget and needs_person.
+    `by_reason` maps the end reasons of this kind of loop to names of hooks.
     """
     event, reason = record["event"], record.get("reason", "")
     meant = by_reason.get(reason, "")
@@ -35,11 +35,11 @@ def moments(record: Json, by_reason: Mapping[str, str]) -> list[str]:
     return [*found, "needs_person"] if wanted else found
 
 
-# The state of a run: one word on every screen and in every --json, whatever the loop's files say.
+# The states of a run. All screens and --json use these words, even where the files of a loop use others.
 RUNNING, WAITING, PAUSED, INTERRUPTED = "running", "waiting", "paused", "interrupted"
 COMPLETED, FAILED_STATE, STOPPED, CANCELLED = "completed", "failed", "stopped", "cancelled"
 STATES = (RUNNING, WAITING, PAUSED, INTERRUPTED, COMPLETED, FAILED_STATE, STOPPED, CANCELLED)
-_OF_FILE = {  # words in the files of the four kinds; what they leave open depends on how the last session ended
+_OF_FILE = {  # status words in the files of all kinds; for those in _OPEN the end of the last session decides
     **dict.fromkeys(("completed", "complete"), COMPLETED),
     **dict.fromkeys(("aborted", "failed", "error", "phase_error"), FAILED_STATE),
     **dict.fromkeys(("running", "in_progress", "interrupted", "planning"), INTERRUPTED),
@@ -47,24 +47,25 @@ _OF_FILE = {  # words in the files of the four kinds; what they leave open depen
 }
 _OPEN = (INTERRUPTED, PAUSED)
 _LIMITS = ("limit", "shared limit")
-_AT_ITERATIONS = "iteration_limit"  # the reason of a reflex loop that its files call stopped
+_AT_ITERATIONS = "iteration_limit"  # a reflex loop's files say `stopped` with this reason at the iteration limit
 _QUIT = 3  # SIGQUIT comes from a keyboard
 
 
 def of_file(word: str, reason: str = "") -> str:
-    """Return the state that a word in a loop's files means; a word without a meaning is returned as it is."""
+    """Return the state that a status word in a loop's files means; an unknown word is returned unchanged."""
     return PAUSED if (word, reason) == (STOPPED, _AT_ITERATIONS) else _OF_FILE.get(word, word)
 
 
 def of_running(phase: str, suspended: bool) -> str:
-    """Return the state of a run that has a process. `phase` is what it does, as in its events."""
+    """Return the state of a run that has a process. `phase` is its current phase (`history.Now.phase`)."""
     return PAUSED if suspended else WAITING if phase == WAITING else RUNNING
 
 
 def without_process(state: str, ended: Json | None, stopped: bool) -> str:
     """Return the state of a run that has no process.
 
-    `state` is what its files say, `ended` the `run.ended` event of its newest session. `stopped`: the user stopped it.
+    `state` is the state according to its files, `ended` the `run.ended` event of its newest session, if there is one.
+    `stopped` is true if the user stopped the run.
     """
     if state not in _OPEN:
         return state
@@ -79,7 +80,7 @@ def without_process(state: str, ended: Json | None, stopped: bool) -> str:
 
 
 def of_end(record: Json) -> str:
-    """Return the state in which a run is after its event `run.ended`."""
+    """Return the state of a run that ended with this `run.ended` event."""
     word = of_file(str(record.get("status", "")), str(record.get("reason", "")))
     if word == COMPLETED and record.get("exit_code") == FAILED:
         return FAILED_STATE
@@ -89,7 +90,7 @@ def of_end(record: Json) -> str:
 def cut_off(ended: Json | None, asked: bool, order: str) -> bool:
     """True if a crash, a shutdown or a closed terminal ended the run, rather than the user or the run itself.
 
-    `ended` is the `run.ended` event of its newest session; without one rooda was killed or the machine crashed. SIGTERM
+    `ended` is the `run.ended` event of its newest session; None means that rooda or the machine crashed. SIGTERM
     or SIGHUP without an order means a shutdown or a closed terminal. `asked` is true if a question waits for the user.
     `order` is the user's order from another terminal, "" if there is none.
     """
@@ -97,7 +98,7 @@ def cut_off(ended: Json | None, asked: bool, order: str) -> bool:
 
 
 def at_limit(ended: Json | None) -> str:
-    """Return the limit that ended the run, for `rooda status`; "" if none. Logs without a `cause` have only a note."""
+    """Return a sentence on the limit that ended the run; "" if none did. Without a `cause`, the log's note is used."""
     found = ended or {}
     if found.get("reason") not in _LIMITS:
         return ""

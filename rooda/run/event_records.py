@@ -30,7 +30,7 @@ class Event(SimpleNamespace):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The event's fields with their values. Not a copy."""
+        """The event's fields with their values: the dictionary itself, not a copy."""
         return self.__dict__
 
 
@@ -210,7 +210,7 @@ class AgentEnded(Event, name="agent.ended"):
     command: str = ABSENT  # only if the call failed: the command line
     head: str = ABSENT  # only if the call failed: the first 500 characters of its output
     tail: str = ABSENT  # only if the call failed: the last 500 characters of its output
-    # only if the call failed or the agent signaled FAILURE: the agent's last words, or the reason that it gave
+    # only if the call failed or the agent signaled FAILURE: the reason that the agent gave, or its last words
     said: str = ABSENT
 
 
@@ -247,7 +247,7 @@ class GateEnded(Event, name="gate.ended"):
     elapsed: float  # run time
     verdict: str  # `pass`, `exit 1`, `timeout 300s`, `command not found`, `not there yet`
     output: str  # the file with its output
-    said: str = ABSENT  # only if it failed: the last line of its output that says something, or empty
+    said: str = ABSENT  # only if it failed: the last meaningful line of its output, or empty
 
 
 class GatesEnded(Event, name="gates.ended"):

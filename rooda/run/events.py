@@ -13,7 +13,7 @@ from rooda.run.folder import RunFolder
 # `events.jsonl`: one JSON object per line, in a versioned format.
 VERSION = 1
 NAME = "events.jsonl"
-MOST_HELD = 1024  # lines that wait to be hashed
+MOST_HELD = 1024  # number of lines that may wait to be hashed
 END = "run.ended"  # carries the signature of the whole log
 encoded = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 
@@ -44,7 +44,7 @@ class Digest:
         return signing.mac(self._what, self._hash.digest() + line)
 
     def covers(self, line: bytes) -> bool:
-        """True if this line has this user's valid signature of itself and all lines before it."""
+        """True if the line carries a valid signature of this user that covers it and all lines before it."""
         self.settle()
         record, signature = signing.parted(line)
         return signing.is_ours(self._what, self._hash.digest() + record, signature)
@@ -112,7 +112,7 @@ class Journal:
         return True
 
     def sync(self) -> None:
-        """Sync durable events to disk. Call it while an agent works: the loop waits anyway."""
+        """Sync durable events to disk; called while an agent works, since the loop waits anyway."""
         self._digest.settle()
         try:
             if self._unsynced and self._descriptor >= 0:
@@ -132,8 +132,8 @@ class Journal:
         self._descriptor = files.open_append(self._path, 0o600)
 
 
-Subscriber: TypeAlias = Callable[[Json], None]  # receives the record that was written
-AheadSubscriber: TypeAlias = Callable[[Event], None]  # receives the event before it is written
+Subscriber: TypeAlias = Callable[[Json], None]  # called with the record that was written
+AheadSubscriber: TypeAlias = Callable[[Event], None]  # called with the event before it is written
 NO_TURN: dict[str, int] = {}
 
 
@@ -142,7 +142,7 @@ class Route(NamedTuple):
 
     ahead: tuple[AheadSubscriber, ...]
     then: tuple[Subscriber, ...]
-    in_turn: bool  # True if its record has the current iteration
+    in_turn: bool  # True: its record includes the current iteration
 
 
 class Events:

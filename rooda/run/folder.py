@@ -15,8 +15,8 @@ from rooda.run.records import Owner
 
 RUNS = os.path.join(".rooda", "runs")
 SPARE = ".next"
-TEMPORARY = "rooda-"  # begins the name of a temporary folder
-MEMORY = "/dev/shm"  # has space even if the only disk is full
+TEMPORARY = "rooda-"  # prefix of the names of temporary folders
+MEMORY = "/dev/shm"  # in memory, so it has space even if the disk is full
 
 
 class RunFolder:
@@ -24,7 +24,7 @@ class RunFolder:
 
     def __init__(self, workspace: str, run: str) -> None:
         self.run = run
-        self.problem = ""  # not yet reported; see `take_problem`
+        self.problem = ""  # a problem that is not reported yet; see `take_problem`
         self._home = os.path.join(workspace, ".rooda")
         self._path = os.path.join(self._home, "runs", run)
         self._spare = -1  # descriptor of the next output file, created ahead
@@ -50,7 +50,7 @@ class RunFolder:
         return path
 
     def output(self, name: str) -> tuple[str, int]:
-        """Create an empty output file; return its path and descriptor, or -1 as descriptor if no disk has space."""
+        """Create an empty output file; return its path and descriptor. The descriptor is -1 if no disk has space."""
         path = os.path.join(self.ready(), name)
         try:
             return path, files.require_space(self._renamed(path) or files.create_output(path))
@@ -65,14 +65,14 @@ class RunFolder:
     def make_spare(self) -> None:
         """Create the next output file in advance, while a process works.
 
-        Between two calls this can take longer than everything else: ext4 skips the inodes of recently deleted files
-        one by one.
+        Done between two agent calls it could take longer than all other work there: ext4 skips the inodes of recently
+        deleted files one by one.
         """
         if self._spare < 0:
             try:
                 self._spare = files.create_output(os.path.join(self._path, SPARE))
             except OSError:
-                pass  # `output` reports it
+                pass  # `output` will fail the same way and report it
 
     def _renamed(self, path: str) -> int:
         """Rename the spare file to `path` and return its descriptor; 0 if there is none."""
@@ -125,9 +125,9 @@ def folder_of(workspace: str, run: str) -> str:
 
 
 def transcript_in(folder: str, named: object) -> str:
-    """Return the path of a file that a run's events name: always in the run's own folder, wherever the name points.
+    """Return the path of a file named in a run's events: in the run's own folder, whatever folder the event gives.
 
-    The only exception is a temporary folder of this user, for a run whose disk was full.
+    The only exception is a temporary folder of this user, which a run uses if its disk is full.
     """
     path = str(named)
     return path if _is_temporary(os.path.dirname(path)) else os.path.join(folder, os.path.basename(path))
@@ -149,7 +149,7 @@ def _is_temporary(folder: str) -> bool:
 
 
 def new_id(workspace: str, name: str) -> str:
-    """Return a new run ID from time, loop and PID. It sorts after all others even if the clock was set back."""
+    """Return a new run ID from time, loop and PID. It sorts after all existing IDs, even if the clock was set back."""
     newest = max(filter(is_id, _runs(workspace)), default="")
     made = f"{clock.file_stamp(clock.now())}-{name}-{os.getpid()}"
     if made <= newest and (moment := clock.parse_time(newest[:16])):
@@ -170,13 +170,13 @@ def loop_of(run: str) -> str:
 
 
 def latest(workspace: str, name: str | None) -> str | None:
-    """Return the newest run folder that has a log, of the loop or run `name` if given; None if there is none."""
+    """Return the newest run folder with a log; with `name`, only of this loop or run. None if there is none."""
     found = (path for path in reversed(all_of(workspace, name)) if os.path.exists(os.path.join(path, "events.jsonl")))
     return next(found, None)
 
 
 def all_of(workspace: str, name: str | None) -> list[str]:
-    """Return all run folders, oldest first; only those of the loop or run `name`, if given."""
+    """Return all run folders, oldest first; with `name`, only those of this loop or run."""
     wanted = [run for run in _runs(workspace) if name in (None, loop_of(run), run)]
     return [os.path.join(workspace, RUNS, run) for run in sorted(wanted)]
 
@@ -255,7 +255,7 @@ def _order(folder: str) -> tuple[Json, bool]:
 
 
 def _what(name: str, folder: str) -> str:
-    """Return the purpose that a signature covers: the file's name and the run ID."""
+    """Return the purpose for which a file is signed: its name and the run ID."""
     return f"{name} {os.path.basename(folder)}"
 
 
@@ -273,7 +273,7 @@ def note_origin(folder: RunFolder, environ: Mapping[str, str], workspace: str, o
 
 
 def place_of(workspace: str) -> dict[str, str]:
-    """Return the folder and the commit for which a signature is valid."""
+    """Return the workspace and the commit of HEAD, to be signed: the signature is valid only for them."""
     return {"workspace": os.path.realpath(workspace), "commit": traces.head_commit(workspace)}
 
 
@@ -317,6 +317,6 @@ def origin_of(folder: str) -> Json:
 
 
 def sign_origin(folder: str, origin: Json) -> None:
-    """Sign the file that says how a session was started, after the user has confirmed its content."""
+    """Sign the file with a session's origin, after the user has confirmed its content."""
     data = signing.signed(_what(ORIGIN_FILE, folder), json.dumps({**origin, "signed": True}).encode())
     files.replace(os.path.join(folder, ORIGIN_FILE), data + b"\n")

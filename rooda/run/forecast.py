@@ -1,4 +1,4 @@
-"""Estimates what further iterations cost, from iterations of the past. Pure."""
+"""Estimates the cost and duration of further iterations from past ones. Pure."""
 
 from collections.abc import Iterable, Sequence
 from math import ceil, sqrt
@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from rooda.run.spending import Used
 
-DRAWS = 200_000  # random draws of an iteration for one estimate
-LEAST = 200  # totals that percentiles are taken from
+DRAWS = 200_000  # past iterations drawn at random for one estimate, in all
+LEAST = 200  # minimum number of random totals for percentiles
 FEW = 10  # iterations; an estimate from fewer is marked as rough
 
 
@@ -19,7 +19,7 @@ class Estimate(NamedTuple):
 
 
 class Iteration(NamedTuple):
-    """What one iteration of the past used."""
+    """What one past iteration used."""
 
     cost: float | None  # dollars; None: the cost of one of its calls is unknown
     seconds: float
@@ -40,16 +40,16 @@ def _iteration(calls: Sequence[Used]) -> Iteration:
 
 
 def estimate(values: Sequence[float], count: int) -> Estimate | None:
-    """Estimate the total of `count` iterations, each like a random one of the past; None without any.
+    """Estimate the total of `count` iterations, each drawn at random from the past `values`; None without any.
 
-    The same values give the same estimate.
+    Deterministic: the same values give the same estimate.
     """
     if not values or count < 1:
         return None
     if count == 1:
         return _percentiles(values)
     rounds = DRAWS // count
-    if rounds < LEAST:  # the total of so many is close to a normal distribution
+    if rounds < LEAST:  # the total of so many iterations is close to normally distributed
         mean = sum(values) / len(values)
         spread = sqrt(sum((value - mean) ** 2 for value in values) / len(values) * count)
         return Estimate(mean * count, mean * count + 1.2816 * spread)

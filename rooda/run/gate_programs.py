@@ -1,4 +1,4 @@
-"""Finds out whether the program of a quality gate exists, as far as its command can be understood without a shell."""
+"""Checks whether the program of a quality gate exists, if its command is simple enough to parse without a shell."""
 
 import os
 import re
@@ -47,7 +47,7 @@ def missing(command: str, workspace: str) -> str:
 
 
 def programs(workspace: str) -> Programs:
-    """Return what is known about the programs and files of a workspace."""
+    """Return the tests for names of programs and files in this workspace."""
 
     def is_program(name: str) -> bool:
         path = os.path.join(workspace, name)

@@ -1,4 +1,4 @@
-"""Decides from its words whether a command can be a quality gate: one that checks, changes nothing, and ends. Pure."""
+"""Decides from a command's words whether it can be a quality gate: it checks, changes nothing, and ends. Pure."""
 
 import re
 import shlex
@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 
 class Programs(NamedTuple):
-    """Tests for the names in a command: whether they are programs, or files."""
+    """Two functions that test a name in a command: is it a program, is it a file?"""
 
     is_program: Callable[[str], bool]  # on PATH, or an executable file of the workspace
     exists: Callable[[str], bool]  # as a file of the workspace
 
 
-ALL = Programs(lambda name: True, lambda path: False)  # takes every name for a program
+ALL = Programs(lambda name: True, lambda path: False)  # treats every name as a program
 
 
 def _words(text: str) -> frozenset[str]:
@@ -31,14 +31,14 @@ _ONLY_CHECKS = _words(
 )
 _READING_GIT = _words("diff status log show grep ls-files rev-parse describe fsck check-ignore diff-index")
 _FORMATTERS = _words("black isort autopep8 yapf gofmt rustfmt swiftformat prettier clang-format")
-_PRINTING = _words("gofmt rustfmt prettier clang-format yapf autopep8")  # they write only if told
+_PRINTING = _words("gofmt rustfmt prettier clang-format yapf autopep8")  # they write files only with an option
 _MANAGERS = _words("npm pnpm yarn bun")
 _SYSTEM = _words(
     "rm mv cp tee sudo kill pkill killall dd truncate shutdown reboot chmod chown mkfs curl wget ssh scp rsync"
     " kubectl helm aws gcloud az heroku flyctl vercel netlify gh glab twine"
 )
 _PREFIXES = _words("env time nice exec command nohup npx uvx bunx ! if then do while until else")
-_RUNNERS = frozenset(  # their second word is followed by the command that they run
+_RUNNERS = frozenset(  # these two words are followed by the command that they run
     f"{name} {word}" for word, names in {
         "run": ("uv", "poetry", "pdm", "pixi", "hatch", "pipenv", "rye", "conda"), "dlx": ("pnpm", "yarn"),
         "exec": ("bundle", "npm", "pnpm", "yarn", "mix"), "-m": ("python", "python3"), "x": ("bun", "npm"),
@@ -53,7 +53,7 @@ _SECOND_WORD = re.compile(r"[a-z][\w:-]*", re.I)
 
 
 def refusal(command: str, has_name: bool, programs: Programs = ALL) -> str:
-    """Return why the command is not taken as a gate; "" if it is. `has_name`: the document gives it a name."""
+    """Return why the command is not used as a gate; "" if it is. `has_name`: the document gives the command a name."""
     words = _split(command)
     if words is None:
         return "it is not a complete command"
@@ -78,12 +78,12 @@ def _of_path(words: Sequence[str], has_name: bool, programs: Programs) -> str:
     if len(words) != 1 or programs.is_program(words[0]):
         return ""
     if "/" in words[0] or programs.exists(words[0]) or re.search(r"\w\.[a-z]{1,5}$", words[0]):
-        return "it is a path, and no program"
-    return "" if has_name else "it is a word, and no program of this name was found"
+        return "it is a path, but not an executable file"
+    return "" if has_name else "it is a single word, and no program of this name was found"
 
 
 def _parts(words: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the simple commands without leading assignments and words such as `env` or `npx`."""
+    """Yield the simple commands that `words` consist of, without leading assignments and words such as `env`."""
     part: list[str] = []
     for word in [*words, ";"]:
         if word in _SEPARATORS:
@@ -119,12 +119,12 @@ def _of_simple(words: Sequence[str]) -> str:
 
 
 def _is_own_word(word: str) -> bool:
-    """True if a word belongs to the command itself: neither an option nor a path nor a text."""
+    """True if a word may name an action: it is not an option, a path or a text."""
     return bool(_SECOND_WORD.fullmatch(word))
 
 
 def _writing(words: Sequence[str], options: set[str]) -> str:
-    """Return the first word that says that the command writes; a formatter that is only asked to check does not."""
+    """Return the first word that means that the command writes files; "" for a formatter that only checks."""
     checks = bool(options & _ONLY_CHECKS) or any("check" in word.split(":") for word in words)
     for word in words:
         for part in word.lower().split(":"):

@@ -1,6 +1,6 @@
 """Reads quality gates and commands from the AGENTS.md of a project. Pure.
 
-What looks like a gate and is not taken is kept with the reason, so that the user can see it.
+A line that looks like a gate but isn't used is kept with the reason, so that the user can see it.
 """
 
 import re
@@ -11,14 +11,14 @@ from typing import NamedTuple
 from rooda.run.gate_words import ALL, Programs, refusal
 from rooda.run.records import Gate
 
-# Possessive quantifiers, so that no line can be slow: AGENTS.md may hold anything.
+# Possessive quantifiers prevent slow backtracking: AGENTS.md may have any content.
 _HEADING = re.compile(r"^ {0,3}(#{1,6})\s++(.*)$")
 _UNDERLINE = re.compile(r"^ {0,3}(?:=++|-++)\s*+$")
 _FENCE = re.compile(r"^(?P<indent>\s*+)(?P<marks>`{3,}+|~{3,}+)\s*+(?P<info>.*?)\s*$")
 _LEAD = re.compile(r"^\s*+(?:(?:[-*+]|\d{1,3}[.)])\s++)?(?:\[[ xX]\]\s++)?(?P<rest>.*)$")
 _CODE = re.compile(r"(?P<ticks>`++)(?P<command>.+?)(?P=ticks)(?!`)")
 _LABEL = re.compile(r"^(?P<name>[^`]*?)\s*(?::|[—–]|(?<=\s)-)\s*$")
-_AFTER = re.compile(  # words after a command that say no more than that it must pass
+_AFTER = re.compile(  # words after a command that only mean that it must pass
     r"^[\s,.;:—–-]*+(?:$|[(\[{]|(?:(?:must|should|has to|needs to|always|all|it|tests?|checks?|with|the|is|be|and|of"
     r"|code|status|pass(?:es|ing)?|clean(?:ly)?|green|succeeds?|successful(?:ly)?|exits?|returns?|0|zero|no|any|without|errors?|warnings?|"
     r"failures?|required|before|each|every|commit|finish(?:es|ed)?|run|runs)\b[\s,.;:!-]*+)++$)",
@@ -33,16 +33,16 @@ _COMMANDS = re.compile(
 _NOT_ONE = re.compile(r"manual verification|not required", re.I)
 _SHELL = ("sh", "bash", "shell", "zsh", "console", "shell-session", "shellsession", "terminal")
 _SESSION = ("console", "shell-session", "shellsession", "terminal")
-_DEPENDS = re.compile(  # a line that changes what the next lines do, or continues in them
+_DEPENDS = re.compile(  # a line that affects the next lines, or continues on them
     r"^\s*(?:cd|pushd|export|source|\.|set|unset|alias|shopt|trap|if|for|while|case|function|local|ulimit)\b|^\s*\.\s|\\$|<<|"
     r"^\s*[A-Za-z_]\w*=\S*\s*$|^\s*(?:then|do|done|fi|else|esac|\}|\))|[{(]\s*$"
 )
-LONGEST = 10_000  # characters of a line that is read
-SHOWN = 60  # characters of a name that is made of commands
+LONGEST = 10_000  # characters; a longer line is not read
+SHOWN = 60  # characters of a gate's name that is built from its commands
 
 
 class Line(NamedTuple):
-    """A line of the document that is not in a comment; `fence`: the language of the fence it is in, None outside."""
+    """A line of the document outside comments. `fence` is the language of its code fence, None outside fences."""
 
     number: int
     text: str
@@ -51,7 +51,7 @@ class Line(NamedTuple):
 
 
 class Left(NamedTuple):
-    """A line of a gates section that is not taken as a gate, and why."""
+    """A line of a gates section that is not used as a gate, and the reason."""
 
     origin: str
     text: str
@@ -59,19 +59,19 @@ class Left(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The gates of a document, and what it was not taken for one."""
+    """The gates of a document, and the lines that are not used as gates."""
 
     gates: tuple[Gate, ...] = ()
     left: tuple[Left, ...] = ()
 
 
 def gates(text: str, path: str = "", programs: Programs = ALL) -> tuple[Gate, ...]:
-    """Return the gates in the sections whose heading says "quality gates". `path`: of the file, for their origin."""
+    """Return the gates in sections with "quality gates" in the heading. `path` is named in the origin of each gate."""
     return read(text, path, programs).gates
 
 
 def commands(text: str, path: str = "", programs: Programs = ALL) -> tuple[Gate, ...]:
-    """Return the labelled commands and those of fences below headings such as "Build/Test/Lint", as gates."""
+    """Return as gates the labelled and the fenced commands below headings such as "Build/Test/Lint"."""
     return read_commands(text, path, programs).gates
 
 
@@ -84,7 +84,7 @@ def read_commands(text: str, path: str = "", programs: Programs = ALL) -> Found:
 
 
 class _Reader:
-    """Collects the gates of a section's lines. `labelled`: outside fences only commands with a label count."""
+    """Collects the gates of a section. `labelled`: outside code fences, only commands with a label are gates."""
 
     def __init__(self, path: str, programs: Programs, labelled: bool = False) -> None:
         self._path, self._programs, self._labelled = path, programs, labelled
@@ -124,13 +124,13 @@ class _Reader:
         elif name is None or not _AFTER.match(after):
             if not _BULLET.match(line.text):
                 return
-            why = "the line says more than a command"
+            why = "the line has other text besides the command"
         elif not name and not _BULLET.match(line.text):
             return
         self._take(line, (name or "").lower() if self._labelled else name or "", codes[0]["command"].strip(), why)
 
     def _take(self, line: Line, name: str, command: str, why: str = "") -> None:
-        """Take a command as a gate, or keep it with the reason why it isn't one."""
+        """Add a command as a gate, or keep its line with the reason why it isn't one."""
         if not command:
             return
         if _FORBIDDEN.search(line.text.replace(command, "")) or _FORBIDDEN.search(name):
@@ -158,14 +158,14 @@ class _Reader:
                 self._take(line, "", line.text.partition(" #")[0].strip())
 
     def _typed(self, lines: Sequence[Line]) -> list[Line]:
-        """Return the lines that begin with a shell prompt; the others are output, and are kept as not taken."""
+        """Return the lines that begin with a shell prompt; keep the others as unused, since they are output."""
         for line in lines:
             if not _prompt(line.text):
                 self._left.append(Left(self._origin(line), line.text.strip(), "it is output"))
         return [line for line in lines if _prompt(line.text)]
 
     def _script(self, lines: Sequence[Line], shell: str) -> None:
-        """Take lines that depend on each other as one gate."""
+        """Add lines that depend on each other as one gate."""
         body = "\n".join(line.text.rstrip() for line in lines)
         shell = "bash" if shell == "bash" and self._programs.is_program("bash") else "sh"
         name = "; ".join(" ".join(line.text.split()) for line in lines)
@@ -211,7 +211,7 @@ def _section(text: str, title: "re.Pattern[str]") -> list[Line]:
 
 
 def _heading(line: Line, following: Line | None) -> tuple[int, str] | None:
-    """Return level and words of a heading, also of one that is underlined; None for any other line."""
+    """Return level and text of a heading, with `#` or underlined; None for any other line."""
     if line.fence is not None:
         return None
     if heading := _HEADING.match(line.text):
@@ -224,7 +224,7 @@ def _heading(line: Line, following: Line | None) -> tuple[int, str] | None:
 
 
 def _content(text: str) -> Iterator[Line]:
-    """Yield the lines outside comments; those of a code fence with its language, without its marks and indentation."""
+    """Yield the lines outside comments. A line in a code fence has the fence's language and loses its indentation."""
     fence, language, comment, block, indent = "", "", False, 0, 0
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
         if len(line) > LONGEST:

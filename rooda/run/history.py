@@ -1,4 +1,4 @@
-"""Reads the event logs of runs, each `events.jsonl` in one pass. No other module reads them."""
+"""Reads the event logs of runs, each `events.jsonl` in one pass. All other modules read them through this one."""
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -15,10 +15,10 @@ from rooda.run.events import END, NAME, Digest
 from rooda.run.setup import Budget
 from rooda.run.spending import Spent, Used, total
 
-MOST = 1e15  # upper bound of every number that is added up
+MOST = 1e15  # upper bound of each number in a log; a larger one is invalid
 LARGEST = 268_435_456  # bytes of a log; a larger one is not read
 LONGEST = 4_194_304  # bytes of a line; rooda writes shorter ones
-RECENT = 65_536  # bytes at the end of a log that are read completely; before them only some events matter
+RECENT = 65_536  # bytes at the end of a log in which every event is parsed; before them only some kinds are
 PAUSE = 0.2  # seconds between two reads of a growing log
 OPENING = ("run.started", "run.resumed")
 _COUNTED = (*OPENING, "work.began", "iteration.started", "agent.started", "agent.ended", "state.saved", "run.ended")
@@ -26,7 +26,7 @@ _ALWAYS = (*(f'"{name}"'.encode() for name in _COUNTED), b'"level": 0')
 _PHASES = {"agent.started": "agent", "gate.started": "gate", "resting": "waiting", "iteration.started": "prompt"}
 _END = f'"{END}"'.encode()
 _BETWEEN = ("agent.ended", "gate.ended", "rested")
-Pricing: TypeAlias = Callable[[], Mapping[str, tuple[float, ...]]]  # called only if a call was cut off
+Pricing: TypeAlias = Callable[[], Mapping[str, tuple[float, ...]]]  # returns prices; called only if a call was cut off
 
 
 class Now(NamedTuple):
@@ -60,8 +60,8 @@ class SessionState:
         self.question_open = False  # True while a question waits for its answer
         self.reported_seconds: float | None = None  # run time in seconds, as reported by its last call or its end
         self.now = Now()
-        self._by_node = False  # counts the iterations of a top node, as flows do
-        self._number: Json = {}  # of the top node
+        self._by_node = False  # True: iterations are those of a flow's top node
+        self._number: Json = {}  # the latest iteration of the top node
 
     def add(self, record: Json) -> None:
         """Update the state with the next event."""
@@ -115,7 +115,7 @@ class SessionState:
 
     @property
     def spent(self) -> Spent:
-        """The total usage of a running session. A call in progress counts, with unknown cost."""
+        """The total usage of a running session. A call in progress counts as a call of unknown cost."""
         spent, open_ = total(self.calls), len(self.open_calls)
         return spent._replace(calls=spent.calls + open_, unknown=spent.unknown + open_)
 
@@ -155,7 +155,7 @@ class SessionLog(SessionState):
                 self.add(located(record, self.folder))
 
     def state_of(self, facts: Json) -> str:
-        """Return the state of a loop without a process, of which this is the newest session."""
+        """Return the state of a loop that has no process; this session is its newest one."""
         word = str(facts.get("state") or ended.of_file(str(facts.get("status", ""))))
         stopped = bool(self.run) and run_folder.order_of(self.folder).get("order") == run_folder.STOP
         return ended.without_process(word, self.ended, stopped)
@@ -186,7 +186,7 @@ def sessions(workspace: str, name: str, loop: str, log: Logs = SessionLog) -> li
 
 
 def state_of(workspace: str, name: str, loop: str, facts: Json) -> str:
-    """Return the state of a loop, from its files' facts (`status`, `running`, `pid`) and its newest session."""
+    """Return the state of a loop, from its newest session and `status`, `running` and `pid` in its files (`facts`)."""
     found = sessions(workspace, name, loop)
     session = found[-1] if found else SessionLog("")
     if facts["running"]:
@@ -210,14 +210,14 @@ def newest(workspace: str, name: str, loop: str, begun: str = "", log: Logs = Se
 
 
 def of_run(workspace: str, name: str, loop: str) -> list[SessionLog]:
-    """Return the sessions of this loop since its last start; empty if it can't be resumed."""
+    """Return the sessions of this loop since its last start; [] if the loop can't be resumed."""
     log = cache(SessionLog)
     found = sessions(workspace, name, loop, log) if newest(workspace, name, loop, log=log) else []
     return [session for session in found if session.loop == loop]
 
 
 def used(workspace: str, name: str | None = None, since: str = "", prices: Pricing = dict) -> Iterator[Used]:
-    """Yield all calls since the timestamp `since`, oldest first; their `run` is the session that started the run."""
+    """Yield all calls since the timestamp `since`, oldest first; `run` of each is the session that started its run."""
     begun: dict[tuple[str, str], str] = {}
     for folder in run_folder.all_of(workspace, name):
         session = SessionLog(os.path.join(folder, NAME)).refresh()
@@ -244,7 +244,7 @@ def last_limits(workspace: str, name: str, loop: str) -> Budget:
 def events_of_run(workspace: str, name: str, loop: str, wanted: Collection[str]) -> Iterator[Json]:
     """Yield the events with these names since the last start of a run, oldest first.
 
-    Leaves out sessions that this user did not sign, because their text is put into prompts.
+    Leaves out sessions that this user did not sign, because text from these events is put into prompts.
     """
     marks = [f'"{each}"'.encode() for each in wanted]
     for session in of_run(workspace, name, loop):
@@ -317,7 +317,7 @@ def following(path: str, alive: Callable[[], bool], on_wait: Callable[[], None] 
 
 
 def lines(path: str, offset: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Yield each complete line from `offset` on with its end offset. A line that is too long is yielded as empty."""
+    """Yield end offset and content of each complete line from `offset` on; a line that is too long has no content."""
     with files.reading(path, LARGEST) as file:
         file.seek(offset)
         while line := file.readline(LONGEST):
@@ -382,7 +382,7 @@ def _counted(now: Now, record: Json, by_node: bool) -> Now:
 
 
 def _of_top_node(record: Json) -> Json:
-    """Return the iteration of a flow's top node, since calls have that of their own node; {} if it is unknown."""
+    """Return the iteration of a flow's top node; {} for an event of another node, whose iteration is its own."""
     if record.get("level", 0) != 0 or not isinstance(record.get("number"), int):
         return {}
     return {"display": record["number"] + (record["event"] == "node.boundary")}
@@ -439,7 +439,7 @@ def _cut_off(started: Json, prices: Pricing) -> Used | None:
 
 
 def count_lost(sessions: Sequence[SessionLog]) -> int:
-    """Return how many sessions of a resumed run lack the beginning of their log, so that their usage is unknown."""
+    """Return how many sessions of a resumed run have lost the start of their log, so that their usage is unknown."""
     if not sessions:
         return 1
     began = sessions[0].opening.get("event") == "run.started"

@@ -19,8 +19,9 @@ from rooda.processes.signals import Signals, SignalsFromNow, SignalSource
 from rooda.run.ended import moments
 from rooda.run.setup import Hook
 
-# A separate process: the loop itself opens no connection and loads no HTTP library. The URL is in the environment,
-# since every user can read a command line. A redirect is an error: the event is for the host that the user named.
+# Runs in a separate process: the loop itself opens no connection and loads no HTTP library. The URL is passed in the
+# environment, since every user can read a command line. A redirect is an error: only the configured host may get the
+# event.
 _POST = """
 import base64, os, sys, urllib.parse, urllib.request
 address = urllib.parse.urlsplit(os.environ["ROODA_HOOK_URL"])
@@ -62,10 +63,10 @@ class Hooks:
         self._hooks, self._moments_by_reason, self._context = hooks, moments_by_reason, context
         self._loop, self._cost = loop, cost
         self._counts = dict.fromkeys(hooks, 0)
-        self._running: dict[int, tuple[str, float]] = {}  # by PID: file of its report, and deadline
+        self._running: dict[int, tuple[str, float]] = {}  # report file and deadline of each supervisor, keyed by PID
 
     def run(self, record: Json) -> Iterator[str]:
-        """Run the hooks for an event; yield the failures of these hooks and of earlier ones that have ended."""
+        """Start the hooks for an event; yield the failures of all hooks that have ended since the last call."""
         names = [name for name in moments(record, self._moments_by_reason) if name in self._hooks]
         yield from self.finish() if record["event"] == "run.ended" else ()
         for facts in (self._facts(name, record) for name in names):
@@ -84,11 +85,11 @@ class Hooks:
                 break
             signals.wait(left)
         yield from self._reap()
-        ending.spared.clear()  # those still running are ended with all other processes
+        ending.spared.clear()  # hooks that still run are ended with all other processes of the run
         self._running.clear()
 
     def _facts(self, name: str, record: Json) -> Json:
-        """Return the data that a process outside the session needs to run one hook."""
+        """Return the data that the supervisor process needs to run one hook."""
         hook, context = self._hooks[name], self._context
         self._counts[name] += 1
         stem = f"hook-{name}" if self._counts[name] == 1 else f"hook-{name}-{self._counts[name]}"
@@ -101,7 +102,7 @@ class Hooks:
         return {"name": name, "stdin": stdin, "output": stdin.removesuffix("json") + "out", **facts}
 
     def _described(self, name: str, record: Json) -> Json:
-        """Return the event with facts about the run, and `text`, a sentence for people."""
+        """Return the event with fields about the run, and with `text`, a sentence for readers."""
         workspace, cost = self._context.workspace, self._cost()
         facts: Json = {"moment": name, "workspace": workspace, "host": os.uname().nodename}
         facts |= {"branch": traces.head_branch(workspace), "cost": None if cost is None else round(cost, 6)}
@@ -141,8 +142,8 @@ _SAID = {
 }
 _JSON, _PLAIN = "application/json", "text/plain; charset=utf-8"
 _TYPES = {"text": _PLAIN, "ntfy": _PLAIN}
-_FIELDS = {"slack": "text", "discord": "content"}  # the field of the service's message that holds the sentence
-LONGEST = 1500  # characters of a sentence without its place; Discord takes 2,000 in all
+_FIELDS = {"slack": "text", "discord": "content"}  # key of the sentence in the JSON message of each service
+LONGEST = 1500  # characters of a sentence without `[host:workspace]`; Discord accepts 2,000 in all
 
 
 def _sentence(loop: str, event: Json) -> str:
@@ -157,13 +158,13 @@ def _sentence(loop: str, event: Json) -> str:
 
 
 def _why(event: Json) -> str:
-    """Return why an event happened: its note, the gates that are red, or the words of its reason."""
+    """Return why an event happened: its note, the red gates, or its reason with spaces for hyphens."""
     red = event.get("last", {}).get("gates_failed") or ", ".join(event.get("red", ()))
     return str(event.get("note") or (red and f"red gates: {red}") or str(event.get("reason") or "").replace("-", " "))
 
 
 def _body(format: str, event: Json) -> str:
-    """Return what a hook gets: the event as JSON, or its sentence in the form that a service takes."""
+    """Return the hook's input: the event as JSON, or its sentence as text or as a message for a service."""
     if format in _TYPES:
         return str(event["text"])
     return json.dumps({_FIELDS[format]: event["text"]} if format in _FIELDS else event, ensure_ascii=False)
@@ -182,7 +183,7 @@ def _problem(facts: Json, signals: SignalSource) -> str:
     given: dict[str, Any] = {key: facts[key] for key in ("argv", "cwd", "env", "output", "stdin", "timeout")}
     spec = supervise.Spec(
         **given, grace=GRACE, cap=KEPT, keep=True
-    )  # a desktop notifier may stay until the end of the run
+    )  # a process left by the hook, such as a desktop notifier, may live until the end of the run
     done = supervise.run(spec, signals)
     said = _last_line(facts["output"])[:SHOWN]
     if done.size > KEPT:
@@ -203,5 +204,5 @@ def _last_line(path: str) -> str:
 def _has_exited(pid: int) -> bool:
     try:
         return ending.has_exited(pid)
-    except ChildProcessError:  # reaped already
+    except ChildProcessError:  # already reaped
         return True

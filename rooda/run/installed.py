@@ -14,14 +14,14 @@ HINT = "No further agent is started. Resume with the installed version: rooda re
 
 
 class Installed:
-    """The installed package, compared with the version that this process runs."""
+    """Compares the installed package with the version that this process runs."""
 
     def __init__(self, path: str, running: str) -> None:
         self._path, self._running = path, running
         self._mark = files.fingerprint(path)
 
     def other_version(self) -> str:
-        """Return the installed version if it differs from the running one, REMOVED if there is none, else ""."""
+        """Return the installed version if it differs from the running one; REMOVED if none is installed; else ""."""
         mark = files.fingerprint(self._path)
         if mark and mark == self._mark:
             return ""

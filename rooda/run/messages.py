@@ -1,7 +1,7 @@
 """Messages from other terminals to a loop: notes for its next prompt (`rooda say`), new limits (`rooda set`).
 
 Each is a signed file in `messages/` of the run's folder. A note is given to the agent in one iteration, and again if
-that iteration is repeated after a crash; a file beside it says which iteration it was.
+that iteration is repeated after a crash; a file next to the note has the number of the iteration.
 """
 
 import os
@@ -20,7 +20,7 @@ from rooda.run.setup import Budget
 FOLDER = "messages"
 NOTE, LIMITS = "note", "limits"
 ENDING, GIVEN = ".json", ".given"
-NEVER = -1  # given in no iteration, since its run was started over
+NEVER = -1  # in place of an iteration: the note is never given, since its run was started over
 LONGEST = 20_000  # characters of a note
 
 
@@ -31,7 +31,7 @@ class Message(NamedTuple):
     loop: str
     kind: str  # note | limits
     text: str = ""
-    limits: Mapping[str, float] = {}  # new values: iterations, and the fields of Budget
+    limits: Mapping[str, float] = {}  # new values, keyed by `iterations` or a field of Budget
 
 
 def leave(
@@ -46,12 +46,12 @@ def leave(
         number = max((int(name[:4]) for name in files.list_folder(folder) if name[:4].isdecimal()), default=0) + 1
         try:
             return files.create_whole(os.path.join(folder, f"{number:04d}{ENDING}"), data, 0o600)
-        except FileExistsError:  # another command was first
+        except FileExistsError:  # another command has just used this name
             continue
 
 
 def limits_in(folder: str) -> dict[str, float]:
-    """Return the limits that the user last set for the session with this folder."""
+    """Return the limits that the user has set for the session with this folder, the latest value of each."""
     return _merged(_messages(folder, lambda _: None))
 
 
@@ -59,7 +59,7 @@ class Inbox:
     """The messages to one session, and the notes that earlier sessions of its run have not used."""
 
     def __init__(self, folder: RunFolder, workspace: str, owner: Owner, emit: Emit) -> None:
-        self._own_folder = run_folder.folder_of(workspace, folder.run)  # also if the run's files had to move elsewhere
+        self._own_folder = run_folder.folder_of(workspace, folder.run)  # even if the run uses a temporary folder
         self._loop, self._emit = owner.kind.name, emit
         self._ignored: set[str] = set()
         self._applied = 0
@@ -72,7 +72,7 @@ class Inbox:
             self._earlier = []
 
     def notes(self, iteration: int) -> list[str]:
-        """Return the notes for the prompt of an iteration; they are not given in a later one."""
+        """Return the notes for the prompt of an iteration, and mark them as given in this iteration only."""
         found = [*self._notes([*self._earlier, self._own_folder], iteration)] if self._has_any() else []
         for note in found:
             _mark(note, iteration)
@@ -82,7 +82,7 @@ class Inbox:
         return [note.text for note in found]
 
     def give_back(self) -> None:
-        """Keep the notes of the current prompt for the next one, since the agent was cut off."""
+        """Mark the notes of the current prompt as not given, since the agent was cut off; the next prompt has them."""
         for path in self._given:
             files.remove(path.removesuffix(ENDING) + GIVEN)
 
@@ -95,7 +95,7 @@ class Inbox:
         return _merged(found)
 
     def with_limits(self, budget: Budget) -> Budget:
-        """Return the limits of the run with those that the user has set."""
+        """Return `budget` with the limits that the user has set in place of its own."""
         found = self.new_limits()
         return Budget(*(type(old)(found.get(key, old)) for key, old in budget._asdict().items()))
 
@@ -118,7 +118,7 @@ class Inbox:
 
 
 def _messages(folder: str, refuse: Callable[[str], None]) -> list[Message]:
-    """Return the signed messages in the folder of a session, oldest first; call `refuse` for each other one."""
+    """Return the signed messages in a session's folder, oldest first; call `refuse` with each invalid one's path."""
     place, found = os.path.join(folder, FOLDER), list[Message]()
     for name in sorted(files.list_folder(place)):
         path = os.path.join(place, name)
@@ -158,9 +158,9 @@ def _mark(note: Message, iteration: int) -> None:
     try:
         files.replace_unsynced(note.path.removesuffix(ENDING) + GIVEN, f"{iteration}\n".encode(), 0o600)
     except OSError:
-        pass  # then the next prompt has it, too
+        pass  # then the next prompt has the note too
 
 
 def _what(place: str) -> str:
-    """Return the purpose that a signature covers: messages to one session."""
+    """Return the purpose for which messages are signed: for one session."""
     return f"message {os.path.basename(os.path.dirname(place))}"

@@ -15,7 +15,7 @@ class PastRun(NamedTuple):
     """One run: its sessions, oldest first, from one start to the next."""
 
     sessions: tuple[SessionLog, ...]
-    deleted: tuple[Used, ...] = ()  # calls of its sessions whose logs were deleted, from the user's ledger
+    deleted: tuple[Used, ...] = ()  # calls of sessions whose logs were deleted; read from the user's ledger
 
     @property
     def last(self) -> SessionLog:
@@ -47,7 +47,7 @@ class PastRun(NamedTuple):
         return sum(each.elapsed(running and each is self.last) for each in self.sessions)
 
     def state(self, running: bool) -> str:
-        """Return its state; see run/ended.py."""
+        """Return the state of the run, one of those in run/ended.py."""
         if running:
             return ended.of_running(self.last.now.phase, suspended=False)
         if self.last.ended is None:
@@ -58,7 +58,7 @@ class PastRun(NamedTuple):
 def past_runs(workspace: str, name: str | None = None) -> list[PastRun]:
     """Return the runs of a workspace, or of the loop or run `name`, newest first."""
     found = [each for each in map(_session, folder.all_of(workspace, name)) if each.opening]
-    groups: dict[str, list[SessionLog]] = {}  # by the session that started the run, in the order of their last sessions
+    groups: dict[str, list[SessionLog]] = {}  # by the session that started the run, ordered by last session
     begun: dict[tuple[str, str], str] = {}
     for session in found:
         loop = session.loop, folder.loop_of(session.run)
@@ -80,14 +80,14 @@ def with_deleted(runs: list[PastRun], calls: Iterable[Used]) -> list[PastRun]:
 
 
 def newest_run(workspace: str) -> PastRun | None:
-    """Return the run with the newest session that has a log; reads no other runs' logs than those of its loop."""
+    """Return the run with the newest session that has a log. Reads only the logs of that run's loop."""
     latest = folder.latest(workspace, None)
     found = past_runs(workspace, folder.loop_of(os.path.basename(latest))) if latest else []
     return found[0] if found else None
 
 
 def spent(run: PastRun, running: bool, prices: Pricing) -> Spent:
-    """Return what all calls of a run used. The only place that knows where costs are recorded."""
+    """Return the total usage of a run, from all places where costs are recorded."""
     return total(_calls(run, running, prices))
 
 

@@ -12,7 +12,7 @@ PLACEHOLDER = r"\\\{\{|\{\{[ \t]*([A-Za-z_][A-Za-z0-9_-]*)[ \t]*\}\}"
 
 
 def substitute(text: str, parameters: Mapping[str, str], fragment: str) -> str:
-    """Replace placeholders in one pass; values are not searched again. Errors name the `fragment`."""
+    """Replace placeholders in one pass; placeholders inside values stay. `fragment` is the name for error messages."""
     import re
 
     def value(match: "re.Match[str]") -> str:

@@ -16,11 +16,11 @@ class Measure(NamedTuple):
 
 
 class PromptFile:
-    """Writes a prompt to a file, and again only if the text or the file has changed."""
+    """Writes prompts to files; an unchanged prompt is written again only if its file has changed."""
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
-        self._key = ""  # of the text, which would take memory while the agent works
+        self._key = ""  # checksum of the text; the text itself would take memory while the agent works
         self._last: tuple[Prompt, tuple[int, ...]] | None = None
 
     def unchanged(self) -> Prompt | None:

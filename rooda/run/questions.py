@@ -10,11 +10,11 @@ from rooda.base import clock
 if TYPE_CHECKING:
     from rooda.processes.signals import Signals
 
-PIPE_TIMEOUT = 1.0  # seconds for a line on a pipe
+PIPE_TIMEOUT = 1.0  # seconds to wait for a line from a pipe
 
 
 class Stdin:
-    """Reads one line of stdin per question; keeps further piped lines for the next questions."""
+    """Reads one line of stdin per question; keeps the following lines of a pipe for the next questions."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -54,7 +54,7 @@ def _ready(descriptor: int, seconds: float | None, signals: "Signals | None") ->
     try:
         return bool(select.select([descriptor], [], [], seconds)[0])
     except OSError:
-        return True  # the read fails with the same error
+        return True  # then reading fails with the same error
 
 
 _stdin = Stdin()
@@ -78,5 +78,5 @@ def typed_answer(question: str, signals: "Signals | None" = None) -> str | None:
     sys.stderr.flush()
     line = _stdin.line(None, signals)
     if line is None:
-        sys.stderr.write("\n")  # Ctrl+D leaves the cursor behind the question
+        sys.stderr.write("\n")  # after Ctrl+D the cursor is still on the line of the question
     return line

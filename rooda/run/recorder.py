@@ -28,15 +28,15 @@ class Recorder:
         self._failed = False
         self._reported: set[str] = set()
         self._left_out: set[str] = set()
-        self.began: Snapshot | None = None  # the snapshot with which the current turn began
+        self.began: Snapshot | None = None  # the snapshot from the beginning of the current turn
 
     def before(self, event: Event) -> None:
-        """Take the snapshot at the end of a turn before its event is written."""
+        """Take the snapshot at the end of a turn, before the event that ends it is written."""
         if self._turn is not None:
             self._handle(event.NAME, event.facts)
 
     def after(self, record: Json) -> None:
-        """Take the snapshot at the beginning of a turn after its event is written."""
+        """Take the snapshot at the beginning of a turn, after the event that begins it is written."""
         if self._turn is None:
             self._handle(record["event"], record)
 
@@ -51,7 +51,7 @@ class Recorder:
         return self._taker
 
     def undo(self, number: int) -> str:
-        """Restore the files of the beginning of turn `number`; return the snapshot that keeps the others, or ""."""
+        """Restore the files as they were when turn `number` began; return the ref that keeps what was undone, or ""."""
         began, taker = self.began, self._taker
         if began is None or taker is None or began.iteration != number:
             self._report("Not undone: there is no snapshot of the beginning of the iteration")
@@ -64,7 +64,7 @@ class Recorder:
             return ""
         for moment in (AFTER, UNDO):
             self._save(taker, seen, began.iteration, moment)
-        kept, self._turn = taker.last, None  # its end is saved
+        kept, self._turn = taker.last, None  # the end of the turn is saved by now
         left_out = {*seen.left_out, *began.private}
         plan = restore.plan(
             taker.repo, seen.tree, began.tree, lambda path: belongs_to_another_loop(path, began), left_out
@@ -75,7 +75,7 @@ class Recorder:
         return kept.ref if kept else ""
 
     def finish_undo(self, began: str, kept: str) -> None:
-        """Finish an undo that was cut off: restore each file, unless it was changed since the snapshot `kept`."""
+        """Finish an undo that was cut off: restore to `began` each file that is unchanged since the snapshot `kept`."""
         self._attempt(lambda: self._finish_undo(began, kept), "An undo that was cut off can't be finished")
 
     def _finish_undo(self, began: str, kept: str) -> None:
@@ -83,7 +83,7 @@ class Recorder:
         if target is None:
             return
         seen = taker.read()
-        since = {row.path for row in restore.changes(taker.repo, kept, seen.tree)}  # restored, or changed by the user
+        since = {row.path for row in restore.changes(taker.repo, kept, seen.tree)}  # restored, or changed later
         plan = restore.plan(
             taker.repo,
             seen.tree,
@@ -96,12 +96,12 @@ class Recorder:
             self._report(f"Finished undoing iteration {target.iteration}, which was cut off; it is kept as {kept[:12]}")
 
     def _take(self, wanted: Sequence[tuple[int, str]]) -> None:
-        """Take the wanted snapshots from one read of the work tree: one turn may end where the next begins."""
+        """Take the wanted snapshots from one read of the work tree: one turn may end just as the next begins."""
         self.began = None
         self._attempt(lambda: self._take_from_one_read(wanted), "No snapshot")
 
     def _attempt(self, work: Callable[[], T], what: str) -> T | None:
-        """Do something with git; report a problem, and return None."""
+        """Return the result of `work`, which uses git. If it fails, report the problem after `what`; return None."""
         try:
             return work()
         except GitProblem as problem:

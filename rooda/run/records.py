@@ -13,14 +13,14 @@ class Gate(NamedTuple):
     name: str
     command: str
     timeout: float = 0.0  # seconds, 0 = none
-    origin: str = ""  # FILE:LINE, or the variable that sets it
+    origin: str = ""  # FILE:LINE, or the environment variable that sets the gate
 
 
 class Command(NamedTuple):
     """One shell command to run in the workspace."""
 
     command: str
-    label: str  # names its output file
+    label: str  # part of the name of its output file
     timeout: float = 0.0  # seconds, 0 = none
     number: int = 1  # 1-indexed iteration
     env: Mapping[str, str] = {}
@@ -29,7 +29,7 @@ class Command(NamedTuple):
 class CommandResult(NamedTuple):
     """The result of a shell command."""
 
-    code: int  # as a shell reports it
+    code: int  # exit code as a shell reports it
     seconds: float
     ended: str  # exit | timeout | interrupted | not-started
     output: str  # path
@@ -61,7 +61,7 @@ class Gates(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """The reason why a loop ended.
+    """How and why a loop ended.
 
     `kind` is max-iterations, success-signal, failures, prompt, agent, limit or signal.
     """
@@ -92,13 +92,13 @@ class LoopKind(NamedTuple):
     """The properties of one kind of loop. Each kind defines its own in its `events.py`."""
 
     name: str
-    name_field: str = "name"  # of every event: holds the loop's name
+    name_field: str = "name"  # the field of every event that holds the loop's name
     name_variable: str = ""  # environment variable that holds the loop's name as well
-    is_family: bool = True  # snapshots of all its loops are pruned together, not per name
+    is_family: bool = True  # True: snapshots of all its loops are pruned together; False: per loop
     moments: Mapping[str, str] = {}  # maps a `reason` of `run.ended` to the hook that it triggers
     turn_events: tuple[str, ...] = ()  # events that begin or end a turn, in addition to those of every kind
     turn_of: TurnOf = turn_of
-    turn_ends: tuple[str, ...] = ("iteration.ended",)  # events that end an iteration, of the outermost level only
+    turn_ends: tuple[str, ...] = ("iteration.ended",)  # events that end an iteration; only the top level counts
 
     def family(self, loop: str) -> str:
         """Return the name under which a loop's snapshots are pruned together."""
@@ -111,6 +111,6 @@ class Owner(NamedTuple):
     kind: LoopKind
     name: str  # procedure, alias, run id
     setup: Setup
-    resumed: bool = False  # earlier sessions count for its limits
+    resumed: bool = False  # True: the usage of earlier sessions counts towards its limits
     remembered: tuple[str, ...] = ()  # options of earlier starts that still apply
-    task: str = ""  # the whole task; its public files have stars in place of secrets
+    task: str = ""  # the full text of the task; the loop's public files have stars in place of its secrets

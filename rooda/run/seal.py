@@ -17,13 +17,13 @@ class Doubt(NamedTuple):
 
     why: str
     words: Sequence[str]
-    sign: Callable[[], None]  # signs the content that was shown, even if the file has changed since
+    sign: Callable[[], None]  # signs the content that the user was shown, even if the file has changed since
 
 
 class Seal:
     """Hashes of the contents that rooda wrote, signed for one loop in one workspace.
 
-    Covers both the content about to be written and the content on disk, so that a crash leaves a valid seal.
+    While a file is replaced, the seal covers its old and its new content, so that it stays valid after a crash.
     """
 
     def __init__(self, workspace: str, name: str) -> None:
@@ -39,11 +39,11 @@ class Seal:
         return signing.is_signed(self._what, self._data)
 
     def doubt(self) -> str:
-        """Return why this user should not trust the sealed content; "" if the seal is valid in this workspace."""
+        """Return why the seal is not valid for this user in this workspace; "" if it is valid."""
         return folder.elsewhere(self._said, self._workspace) if self.signed else folder.UNSIGNED
 
     def cover(self, data: bytes, before: Iterable[str] = ()) -> None:
-        """Seal `data`, and keep those of the hashes `before` that are sealed.
+        """Seal `data`; of the hashes `before`, keep those that the seal has already.
 
         Raises OSError if an existing seal can't be replaced.
         """
@@ -60,7 +60,7 @@ class Seal:
         except OSError:
             if self.exists:
                 raise
-            return  # there is no seal: the state is saved without one
+            return  # there was no seal before: the state is saved without one
         self._data, self._said, self.hashes, self.exists = data, said, wanted, True
 
     def covers(self, data: bytes) -> bool:

@@ -64,7 +64,7 @@ class Session:
         held: Lock | None,
     ) -> None:
         gc.freeze()  # collections would write to memory that is shared with the guardian
-        gc.enable()  # off since startup, while modules were loading
+        gc.enable()  # was disabled at startup, while modules were loading
         linux.return_large_blocks()
         self._began = clock.monotonic()
         self.folder = folder = RunFolder(workspace, new_id(workspace, owner.name))
@@ -150,7 +150,7 @@ class Session:
         self.emit(Stopping(signal=self._signals.first, grace=grace, what="agent" if is_agent else "command"))
 
     def _subscribe(self, show: Callable[[Json], None], owner: Owner) -> None:
-        """Subscribe all handlers of events. The screen is first, so that it shows an event before a hook runs."""
+        """Subscribe all handlers of events, the screen first, so that it shows an event before a hook runs."""
         self._events.subscribe(show)
         self._summing = Summing(self.context.workspace, owner, self.folder.run, self.emit)
         self._events.subscribe(self._summing.add, self._summing.events)
@@ -183,7 +183,7 @@ class Session:
     def prompt(self, text: Callable[[], str], stem: str, measure: Measure, same: bool = False) -> Prompt:
         """Write a prompt to its file, report its size, and return its record.
 
-        `stem` begins the file's name. `same` means that no part of the prompt has changed.
+        `stem` is the beginning of the file's name. `same`: no part of the prompt has changed, so `text` is not needed.
         """
         began = clock.monotonic()
         prompt = (self._prompt.unchanged() if same else None) or self._prompt.write(text(), stem, measure)
@@ -205,7 +205,7 @@ class Session:
         began = clock.monotonic()
         found = self._commands.check(gates, iteration)
         self.signalled()
-        self.calls.require_lock()  # a gate runs what an agent wrote
+        self.calls.require_lock()  # a gate may run code that an agent wrote
         outcome = "interrupted" if found.interrupted else "failure" if found.failed else "success"
         elapsed = round(clock.monotonic() - began, 3)
         self.emit(GatesEnded(phase="gates", elapsed=elapsed, outcome=outcome, summary=found.summary))
@@ -225,7 +225,7 @@ class Session:
         self._wait(clock.now() + seconds, lambda: last - clock.monotonic())
 
     def _wait_until(self, moment: float, account: str) -> None:
-        """Wait until the clock shows `moment`; no longer than expected now, in case the clock is set back."""
+        """Wait until the clock shows `moment`; if the clock is set back, only for the time that remained at first."""
         last = clock.monotonic() + moment - clock.now()
         self._wait(moment, lambda: min(moment - clock.now(), last - clock.monotonic()), account)
 
@@ -257,7 +257,7 @@ class Session:
         self._ledger.close()
 
     def _session_end(self, ended: Json) -> SessionEnd:
-        """Return the session's fields of `run.ended`: run time, refusal of the last call, reason of `rooda stop`."""
+        """Return the fields of `run.ended` that all kinds share, such as run time, state and summary."""
         facts: Json = {"refused": self.calls.refused} if self.calls.refused else {}
         folder = self.folder.ready()
         if run_folder.has_foreign_order(folder):

@@ -15,10 +15,10 @@ class Budget(NamedTuple):
 
 
 class Budgets(NamedTuple):
-    """Limits over all runs of the user, in dollars; 0 = no limit. An agent's own is `Agent.budget_day`."""
+    """Limits over all runs of the user, in dollars; 0 = no limit. An agent's own limit is `Agent.budget_day`."""
 
-    day: float = 0.0  # a local calendar day
-    project: float = 0.0  # the workspace with its worktrees, without end
+    day: float = 0.0  # per local calendar day
+    project: float = 0.0  # for the workspace and its worktrees, over all time
 
 
 class Hook(NamedTuple):
@@ -27,7 +27,7 @@ class Hook(NamedTuple):
     command: str
     url: str = ""
     timeout: float = 10.0
-    format: str = "json"  # of what a URL gets
+    format: str = "json"  # format of the body that is posted to the URL
 
 
 class NewWorktree(NamedTuple):
@@ -36,7 +36,7 @@ class NewWorktree(NamedTuple):
     setup: str = ""  # shell command
     copy: tuple[str, ...] = ()  # paths relative to the workspace
     link: tuple[str, ...] = ()
-    may_leave: tuple[str, ...] = ()  # copy or link, if its paths may be outside of the workspace
+    may_leave: tuple[str, ...] = ()  # of "copy" and "link" those whose paths may be outside of the workspace
 
 
 class Watch(Protocol):
@@ -53,7 +53,7 @@ class Setup(NamedTuple):
     agent: Agent | None = None  # None: not configured; only a run needs one
     budget: Budget = Budget()
     bounds: Bounds = Bounds()
-    hooks: Mapping[str, Hook] = {}  # by moment
+    hooks: Mapping[str, Hook] = {}  # keyed by moment, such as "done"
     token_budget: int = 0  # tokens of a prompt above which to warn, 0 = never
     token_encoding: str = "o200k_base"
     retry_wait: float = 5.0

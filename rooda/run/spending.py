@@ -82,7 +82,7 @@ def plus(one: Spent, other: Spent) -> Spent:
 def add(
     spent: Spent, cost: float | None, usage: Usage | None = None, seconds: float = 0.0, estimated: bool = False
 ) -> Spent:
-    """Return the total with one call added. An unknown cost (None) adds no dollars; the call counts as unknown."""
+    """Return the total with one call added. A cost of None adds no dollars; the call counts as one of unknown cost."""
     return plus(spent, Spent(1, cost or 0.0, int(cost is None), sum(usage) if usage else 0, seconds, estimated))
 
 
@@ -101,7 +101,7 @@ def reached_limit(budget: Budget, spent: Spent, seconds: float) -> Cause | None:
         return Cause("cost", spent.cost, budget.cost, spent.unknown, spent.lost)
     if spent.lost and budget.tokens > 0:
         return Cause("tokens", spent.tokens, budget.tokens, lost=spent.lost)
-    if 0 < budget.cost <= round(spent.cost, 9):  # ten times $0.10 is $1
+    if 0 < budget.cost <= round(spent.cost, 9):  # rounded: as floats, ten times 0.1 add up to less than 1
         return Cause("cost", spent.cost, budget.cost, spent.unknown)
     if 0 < budget.tokens <= spent.tokens:
         return Cause("tokens", spent.tokens, budget.tokens)
@@ -143,7 +143,7 @@ def _budget_in_words(cause: Cause) -> str:
 
 
 def cause_facts(cause: Cause | None) -> Json:
-    """Return the field `cause` of `run.ended`, without the keys that are empty for its kind."""
+    """Return the field `cause` of `run.ended`, without empty keys."""
     return {"cause": {key: value for key, value in cause._asdict().items() if value}} if cause else {}
 
 

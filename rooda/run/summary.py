@@ -10,7 +10,7 @@ from rooda.run.tally import EVENTS, Tally
 
 
 class Summing:
-    """Follows the events of one session. A resumed run is summed up from the logs of its sessions."""
+    """Collects facts from the events of one session; for a resumed run also from the logs of its earlier sessions."""
 
     def __init__(self, workspace: str, owner: Owner, run: str, emit: Emit) -> None:
         self._workspace, self._owner, self._run, self._emit = workspace, owner, run, emit
@@ -29,7 +29,7 @@ class Summing:
                 self._emit(WorkBegan(**self._began))
 
     def facts(self) -> Json:
-        """Return the facts of the whole run, its earlier sessions included."""
+        """Return the facts of the whole run, including its earlier sessions."""
         changed = {}
         if self._began:
             from rooda.git import work_done
@@ -42,7 +42,7 @@ class Summing:
         return [session for session in found if session.run != self._run]
 
     def _add_session(self, session: SessionLog) -> None:
-        """Add an earlier session; what a call used that a crash cut off is read from its transcript."""
+        """Add an earlier session. The usage of a call that a crash cut off is read from the call's transcript."""
         prices = self._owner.setup.agent.prices if self._owner.setup.agent else {}
         self._tally.add_spent(total(session.used(lambda: prices)))
         for record in _records(session):

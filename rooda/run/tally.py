@@ -10,15 +10,15 @@ PASS = "pass"
 
 
 class Tally:
-    """Counts the events of one or several sessions. `turn_ends`: the events that end an iteration of this kind."""
+    """Counts the events of one or several sessions. `turn_ends`: the events that end an iteration in this kind."""
 
     def __init__(self, turn_ends: Collection[str]) -> None:
         self._turn_ends = turn_ends
-        self._started = self._open = False  # an iteration was started; an agent works in it
+        self._started = self._open = False  # an iteration has started; an agent was called in it
         self.iterations = self.failed = self.cut_off = 0
         self.calls = self.unknown = self.tokens = 0
         self.cost = 0.0
-        self.gates: dict[str, str] = {}  # last verdict by name
+        self.gates: dict[str, str] = {}  # last verdict of each gate, keyed by name
         self.red_before: list[str] | None = None  # gates that failed before the first iteration, if they were run
 
     def add(self, record: Json) -> None:
@@ -43,7 +43,7 @@ class Tally:
         self.tokens += spent.tokens
 
     def cut(self) -> None:
-        """Count the iteration that a crash cut off, at the end of its session's log."""
+        """Count the iteration that a crash cut off, if any; called at the end of a session's log."""
         self.iterations += self._open
         self.cut_off += self._open
         self._started = self._open = False

@@ -1,6 +1,6 @@
 """Counts tokens exactly: from the last count or the user's cache, else with tiktoken in a child process.
 
-In the loop itself the vocabulary would hold about 80 MB of memory until the end.
+In the loop's own process the vocabulary would use about 80 MB of memory until the end of the run.
 """
 
 import os
@@ -16,7 +16,7 @@ sys.path[:] = sys.argv[2:]
 from rooda.run.vocabulary import count
 os.write(1, b"%d" % count(sys.stdin.buffer.read(), sys.argv[1]))
 os._exit(0)
-"""  # exiting at once saves the clean-up of 200,000 tokens
+"""  # _exit skips the slow clean-up of 200,000 tokens
 _BYTES, _DIGITS = bytes(range(256)), b"0123456789"
 _ZEROS = bytes.maketrans(_DIGITS, b"0" * 10)
 _CLASSES = bytes(48 if byte in _DIGITS else 120 if byte > 127 else 32 for byte in _BYTES)  # "0", "x" or a blank
@@ -38,7 +38,7 @@ def count(text: str, encoding: str) -> tuple[int, bool]:
 def _cached(data: bytes, key: str, encoding: str) -> tuple[int, bool]:
     if not data:
         return 0, True
-    slot = dirs.cache("tokens", encoding, key[:3])  # one of 4096 files, each with the latest count
+    slot = dirs.cache("tokens", encoding, key[:3])  # one of 4096 files, each with the latest count of its keys
     number = _read(slot, key, len(data))
     if number is None:
         number = _counted(data, encoding)
@@ -51,8 +51,8 @@ def _cached(data: bytes, key: str, encoding: str) -> tuple[int, bool]:
 def _zeroed(data: bytes) -> bytes:
     """Replace digits with 0: prompts that differ only in digits, as in the iteration number, share a cached count.
 
-    The count stays exact: each number of up to three digits is one token. Next to digits of other scripts this is not
-    certain, so such a text stays as it is.
+    The count stays exact: each group of up to three digits is one token. With digits of other scripts this is not
+    certain, so a text that has any is returned unchanged.
     """
     classes = data.translate(_CLASSES)
     return data if b"0x" in classes or b"x0" in classes else data.translate(_ZEROS)
@@ -66,7 +66,7 @@ def _key(data: bytes) -> str:
 def _bytes(text: str) -> bytes:
     try:
         return files.to_bytes(text)
-    except UnicodeEncodeError:  # surrogates that do not come from a file
+    except UnicodeEncodeError:  # lone surrogates that are not undecodable bytes of a file
         return text.encode("utf-8", "surrogatepass")
 
 

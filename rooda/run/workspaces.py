@@ -10,7 +10,7 @@ from rooda.base import dirs, files
 
 
 def record(workspace: str) -> None:
-    """Record a workspace. Its file is written once; later calls only check that it exists."""
+    """Record a workspace. The first call writes its file; later calls only check that the file exists."""
     real = os.path.realpath(workspace)
     path = _path(real)
     if not path or os.path.exists(path):
