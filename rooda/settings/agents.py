@@ -23,9 +23,9 @@ def agent_of(look: Lookup) -> Agent | None:
 
 
 def _fallback(look: Lookup, agent: Agent) -> tuple[Agent, ...]:
-    """Return the agents to use while the first agent's account is at a usage limit, each with its own model.
+    """Return the agents to use while the account of `agent` is at a usage limit, each with its own model.
 
-    The agent's own list comes before that of [loop], and after that of a procedure or kind.
+    The list of the procedure or kind of loop comes first, then the agent's own list, then that of [loop].
     """
     found = look.find("fallback")
     if found is None or found.path[0] == "loop":
@@ -37,7 +37,7 @@ def _fallback(look: Lookup, agent: Agent) -> tuple[Agent, ...]:
 
 
 def _own(settings: Settings, agent: str, key: str) -> Found | None:
-    """Return a key of the agent's table, or of the agent that it is like."""
+    """Return a setting from the agent's table, or from the table that it inherits the setting from (`like`)."""
     name = settings.definer(agent, key)
     for layer in settings.layers:
         if key in (table := layer.table("agents", name)):
@@ -46,7 +46,7 @@ def _own(settings: Settings, agent: str, key: str) -> Found | None:
 
 
 def with_prices(agent: Agent, settings: Settings, raw: bool = False) -> Agent:
-    """Return the agent and its fallbacks with token prices if one of them reports tokens; with `raw`, always."""
+    """Return the agent and its fallbacks, with token prices if one of them reports tokens or if `raw` is set."""
     if not raw and all(each.output == "text" for each in (agent, *agent.fallback)):
         return agent
     from rooda.settings.setup import prices_of
@@ -78,14 +78,14 @@ def translate_model(settings: Settings, word: str) -> str:
 
 
 def _as_value(name: str, kind: str) -> str:
-    """Return a name for an agent's command line; ConfigProblem if the agent's CLI would take it for an option."""
+    """Return a name for use on an agent's command line; ConfigProblem if the CLI would parse it as an option."""
     if name.startswith("-"):
         raise ConfigProblem(f"the {kind} {name!r} begins with '-', so the agent takes it for an option", "Correct it.")
     return name
 
 
 def no_agent_text(settings: Settings, table: str = "[procedures.P]") -> str:
-    """Return the error message for a missing agent; `table` is the settings table of this loop alone."""
+    """Return the error message if no agent is configured; `table` is the loop's own settings table."""
     own = f'{table} agent = "NAME"'
     return "\n".join(
         (
@@ -104,7 +104,7 @@ def no_agent_text(settings: Settings, table: str = "[procedures.P]") -> str:
 
 
 def line_to_write(settings: Settings, name: str) -> str:
-    """Return the sentence that names the line which chooses this agent, and the file for it."""
+    """Return a sentence with the settings line that chooses this agent, and the file to write the line to."""
     return f"Write this line under [loop] of {workspace_file(settings.workspace)}: agent = {toml_value(name)}"
 
 
@@ -175,7 +175,7 @@ def _agent(name: str, table: dict[str, Any]) -> Agent:
 
 
 def _model(look: Lookup, agent: Agent) -> str:
-    """Return the model of a flag or the procedure, else of the agent, else of [loop], mapped by [models]."""
+    """Return the model, mapped by [models]: from a flag or the procedure, else from the agent, else from [loop]."""
     found = look.find("model")
     general = found is None or found.path[0] == "loop"
     word = agent.model if agent.model and general else found.value if found else ""
@@ -188,8 +188,8 @@ def _model(look: Lookup, agent: Agent) -> str:
 def with_program_path(settings: Settings, path: Path, command: str) -> str:
     """Return a command from a settings file, with a program path that is relative to that file made absolute.
 
-    `path`: the key that has the command. A program that isn't there is left relative to the workspace, where the
-    command is started.
+    `path`: the key that has the command. If no program is at that path, the command is returned unchanged; its path is
+    then relative to the workspace, in which it is started.
     """
     folder = settings.folder(path) if os.sep in command else ""
     if not folder or os.path.realpath(folder) == os.path.realpath(settings.workspace):
@@ -228,7 +228,7 @@ def with_restrictions(look: Lookup, agent: Agent) -> Agent:
 
 
 def _ignoring_project(settings: Settings, agent: Agent, table: dict[str, Any]) -> str:
-    """Return the options that make the agent ignore an untrusted project's settings for it; "" if none are needed."""
+    """Return the options that make the agent ignore its settings files in an untrusted project; "" if not needed."""
     if not settings.untrusted:
         return ""
     if "untrusted" in table:

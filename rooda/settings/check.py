@@ -31,7 +31,7 @@ def tables(own_keys: OwnKeys) -> tuple[str, ...]:
 
 
 def keys_of_kind(own: Mapping[str, Key]) -> dict[str, Key]:
-    """Return all keys that the table of one kind of loop may have, its own first."""
+    """Return all keys that the table of a kind of loop may have; keys that only this kind has come first."""
     return {**own, **SHARED, **own}
 
 

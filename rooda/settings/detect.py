@@ -47,7 +47,7 @@ _INSTALLS = {
 
 
 def worktree_setup(folder: str) -> str:
-    """Return the command that installs what a new worktree of the project needs; "" if none is known."""
+    """Return the command that installs the dependencies of the project in a new worktree; "" if none is known."""
     return " && ".join(dict.fromkeys(command for lock, command in _INSTALLS.items() if _exists(folder, lock)))
 
 
@@ -105,7 +105,7 @@ def _python(folder: str) -> Iterator[Gates]:
 
 
 def _tasks(folder: str, tools: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return name and command of the checks that pixi, hatch or pdm define as tasks of their own."""
+    """Return name and command of each check that the project defines as a task for pixi, hatch or pdm."""
     pixi = _toml(folder, "pixi.toml") or tools.get("pixi")
     places = (
         ("pixi run", pixi, ("tasks",)),
@@ -163,7 +163,7 @@ def _mypy(folder: str, tools: dict[str, Any]) -> str:
 
 
 def _paths_in_ci(folder: str, tool: str) -> str:
-    """Return the paths that the project's CI gives to a tool; "" if it names none that exist."""
+    """Return the paths that the project's CI configuration passes to a tool; "" if it passes no existing path."""
     import re
 
     workflows = os.path.join(".github", "workflows")
@@ -178,7 +178,7 @@ def _paths_in_ci(folder: str, tool: str) -> str:
 
 
 def _layout(folder: str, names: tuple[str, ...]) -> str:
-    """Return the folders of these names that exist if the first one is there, else `.`."""
+    """Return those of the named folders that exist; `.` if the first one doesn't."""
     found = [name for name in names if os.path.isdir(os.path.join(folder, name))]
     return " ".join(found) if names[0] in found else "."
 
@@ -214,7 +214,7 @@ def _is_no_check(script: str) -> bool:
 
 
 def _node_manager(folder: str, named: str) -> str:
-    """Return the package manager: the one that package.json names, else that of the lock file."""
+    """Return the package manager: the one that package.json names, else the one that the lock file belongs to."""
     name = named.partition("@")[0]
     if name in ("npm", "pnpm", "yarn", "bun"):
         return name

@@ -128,14 +128,14 @@ class Settings(NamedTuple):
     layers: tuple[Layer, ...]
     warnings: tuple[str, ...]
     own_keys: OwnKeys
-    misspelt: tuple[str, ...] = ()  # those of the warnings that are errors for a start
+    misspelt: tuple[str, ...] = ()  # those of the warnings that are errors when a run starts
     untrusted: bool = False  # True: settings of the workspace that need trust are left out
-    own_files: tuple[str, ...] = ()  # agents that an untrusted workspace has settings for
+    own_files: tuple[str, ...] = ()  # agents for which the workspace has settings files, if it is untrusted
     watch: Watch | None = None
 
     @property
     def written(self) -> tuple[Layer, ...]:
-        """Return all layers but the built-in ones."""
+        """Return all layers except the built-in ones."""
         return tuple(layer for layer in self.layers if layer.tier != BUILT_IN)
 
     @property
@@ -174,7 +174,7 @@ class Settings(NamedTuple):
 
 
 def ancestors(tables: Mapping[str, Any], name: str) -> list[str]:
-    """Return an agent and those that it is like, nearest first."""
+    """Return an agent and the agents that it inherits from (`like`), nearest first."""
     found: list[str] = []
     while name in tables and name not in found:
         found.append(name)
@@ -253,7 +253,7 @@ def _has_reserved(workspace: str, source: Source) -> bool:
 
 
 def workspace_word(workspace: str, environ: Mapping[str, str]) -> str:
-    """Return [loop] workspace from the environment or the files, before they are loaded; "" if it is not set."""
+    """Return the setting [loop] workspace, before all settings are loaded; "" if it is not set."""
     if typed := environ.get(variable_of("workspace"), "").strip():
         return typed
     for source in find(workspace, None, environ):
@@ -266,14 +266,14 @@ def workspace_word(workspace: str, environ: Mapping[str, str]) -> str:
 
 
 def _data(workspace: str, source: Source) -> bytes:
-    """Return the content of a settings file; the user's own may be a link to anywhere."""
+    """Return the content of a settings file. Only a file of the user's own may be a link out of the workspace."""
     if source.tier == WORKSPACE:
         return workspace_files.read(workspace, source.path)
     return files.read(source.path, workspace_files.TEXT)
 
 
 class _File(NamedTuple):
-    """A settings file that was read: its layer and its faults. `misspelt`: the warnings that a start refuses."""
+    """A settings file that was read: its layer and faults. `misspelt`: warnings that are errors when a run starts."""
 
     layer: Layer | None
     errors: Sequence[str] = ()
@@ -317,7 +317,7 @@ def _read(workspace: str, source: Source, own_keys: OwnKeys) -> _File:
 
 
 def _drop(tree: Any, path: Path) -> None:
-    """Remove an unknown key, so that `config show` does not list it."""
+    """Remove an unknown key, so that `rooda config show` does not list it."""
     for part in path[:-1]:
         tree = tree[part]
     del tree[path[-1]]

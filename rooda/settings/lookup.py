@@ -1,4 +1,4 @@
-"""Looks up a loop's settings: the user's come before the built-in ones, specific tables before general ones."""
+"""Looks up a loop's settings: first those of the user, then built-in ones; specific tables before general ones."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ class Found(NamedTuple):
 
     @property
     def where(self) -> str:
-        """Return how a message names the setting: FILE:LINE: KEY, or the flag or variable."""
+        """Return the setting's name in messages: `FILE:LINE: KEY`, the flag or the environment variable."""
         if self.layer.path:
             return f"{self.layer.file_line(self.path)}: {dotted(self.path)}"
         return self.layer.location(self.path)
@@ -44,7 +44,7 @@ class Lookup(NamedTuple):
     tables: tuple[SearchedTable, ...]  # strongest first
 
     def find(self, *keys: str) -> Found | None:
-        """Return the value from the first table that has one of the keys; within a table the first key counts."""
+        """Return the value from the first table that has one of the keys; if it has several, the first of `keys`."""
         for table, layer, path in self.tables:
             for key in keys:
                 if key in table:
@@ -52,14 +52,14 @@ class Lookup(NamedTuple):
         return None
 
     def value(self, key: str, default: Any = None) -> Any:
-        """Return the value of a key. A key with a default in the schema needs none here: config/rooda.toml sets it."""
+        """Return the value of a key. `default` is only for keys without a default in the schema (config/rooda.toml)."""
         found = self.find(key)
         return default if found is None else found.value
 
     def gates(self) -> Found | None:
-        """Return the setting of the quality gates; None if those of AGENTS.md count.
+        """Return the setting `quality_gates`; None if it is not set, so that the gates of AGENTS.md apply.
 
-        That of the procedure, built-in or not, comes before that of [loop]. With --gates, empty lists do not count.
+        The procedure's value, built-in or not, comes before that of [loop]. With --gates, empty lists are ignored.
         """
         typed = next((each for each in self.tables if each.layer.tier == FLAG and "gates" in each.table), None)
         if typed and not typed.table["gates"]:
@@ -78,7 +78,7 @@ class Lookup(NamedTuple):
 
 
 def lookup(settings: Settings, name: str, flags: Mapping[str, Any]) -> Lookup:
-    """Return a `Lookup` through the flags, the user's [procedures.NAME] and [loop], then the built-in ones."""
+    """Return a `Lookup` that searches the flags, the user's [procedures.NAME] and [loop], then the built-in ones."""
     return _lookup(settings, name, ("procedures", name), flags)
 
 

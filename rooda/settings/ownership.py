@@ -1,4 +1,4 @@
-"""Refuses files that another user owns and that could control a loop, by git's rule (safe.directory).
+"""Refuses files of another user that could control a loop, by the same rule as git (safe.directory).
 
 rooda accepts files of the effective user and of root; as root, also those of the user who called sudo.
 """
@@ -11,12 +11,12 @@ from typing import Any
 from rooda.base.workspace_files import upward
 from rooda.errors import ConfigProblem
 
-WATCHED = (".rooda", "AGENTS.md")  # in the workspace; further up to the repository, only .git
+WATCHED = (".rooda", "AGENTS.md")  # in the workspace; above it, only .git is checked
 VARIABLE = "ROODA_TRUST"
 
 
 def foreign(workspace: str, settings: str, environ: Mapping[str, str]) -> tuple[str, int] | None:
-    """Return the first path of another user that could control a loop, and its owner; None if there is none.
+    """Return the first path that another user owns and that could control a loop, with its owner; None if none.
 
     `settings`: the path of the settings file.
     """
@@ -29,7 +29,7 @@ def foreign(workspace: str, settings: str, environ: Mapping[str, str]) -> tuple[
 
 
 def is_foreign(path: str, environ: Mapping[str, str]) -> bool:
-    """True if another user owns the file, the target of a link or the file's folder."""
+    """True if another user owns the file, its folder or, if the file is a link, its target."""
     accepted = _accepted(environ)
     return any(uid not in accepted for each in (path, os.path.dirname(path)) for uid in _owners(each))
 
@@ -61,9 +61,9 @@ def _accepted(environ: Mapping[str, str]) -> set[int]:
 
 
 def require_own(workspace: str, settings: str, environ: Mapping[str, str], user: Mapping[str, Any]) -> None:
-    """Raise ConfigProblem, in git's words, if files of another user could control a loop and aren't accepted.
+    """Raise ConfigProblem, worded as in git, if files of another user could control a loop and aren't accepted.
 
-    `user`: the user's own settings, which can accept folders.
+    `user`: the user's own settings, where [trust] folders can accept them.
     """
     found = foreign(workspace, settings, environ)
     if found is None or trusted_folder(workspace, environ, user) or _is_safe(workspace):
@@ -105,7 +105,7 @@ def _matches(path: str, pattern: str) -> bool:
 
 
 def _is_safe(workspace: str) -> bool:
-    """True if safe.directory in the system's or the user's git settings lists the workspace or its repository."""
+    """True if safe.directory in the system's or the user's git configuration lists the workspace or its repository."""
     from rooda.git import command
 
     done = command.run(["config", "--show-scope", "--type=path", "-z", "--get-all", "safe.directory"], "/")

@@ -1,7 +1,8 @@
 """Defines every setting of [loop], procedures and agents, one row each.
 
-From the rows are made: validation, options, environment variables, what a resume keeps, the records of a run, the
-defaults in config/rooda.toml (`python tools/defaults.py`), docs/configuration.md, and the comments of `rooda init`.
+The rows determine validation, options, environment variables, which options a resume keeps, and the records of a run.
+The defaults in config/rooda.toml (`python tools/defaults.py`), docs/configuration.md and the comments in the file that
+`rooda init` writes are generated from them.
 """
 
 from rooda.agents.reader import OUTPUTS
@@ -244,7 +245,7 @@ LOOP = {
     ),
     "kill_grace": Key(
         SECONDS,
-        "seconds between the signal that asks an agent and its processes to stop and SIGKILL",
+        "seconds between the first signal to an agent and its processes, and SIGKILL",
         default=5,
         into="bounds.kill_grace",
         group="call",
@@ -258,13 +259,13 @@ LOOP = {
     ),
     "on_limit": Key(
         word("wait", "stop", "switch"),
-        "what happens at a usage limit of the agent's account",
+        "what rooda does at a usage limit of the agent's account",
         default="wait",
         group="budget",
     ),
     "fallback": Key(
         NAMES,
-        "agents to use instead, in this order, while the account of the first is at its limit",
+        "agents to use instead, in this order, while the account of the chosen agent is at a usage limit",
         default=[],
         group="budget",
         trust=RUNS,
@@ -297,14 +298,14 @@ LOOP = {
     ),
     "keep_awake": Key(
         FLAG,
-        "the machine does not sleep while a run works, where systemd-inhibit or caffeinate is installed",
+        "keep the machine awake while a run works, if systemd-inhibit or caffeinate is installed",
         default=False,
         into="setup.keep_awake",
         group="way",
     ),
     "keep_runs": Key(
         whole(1),
-        "runs of each procedure and kind of loop whose logs `rooda prune` keeps",
+        "number of newest runs whose logs `rooda prune` keeps, for each procedure and kind of loop",
         default=50,
         kinds=PROCEDURES,
         group="way",
@@ -343,7 +344,7 @@ LOOP = {
     ),
     "feedback": Key(
         FLAG,
-        "each prompt has a STATUS section if there is something to report: gates, failures, notes",
+        "add a STATUS section to the prompt if there is something to report: gates, failures, notes",
         default=True,
         kinds=PROCEDURES,
         into="procedure.feedback",
@@ -414,7 +415,7 @@ PROCEDURE = {
 }
 
 AGENT = {
-    "like": Key(TEXT, "another agent, whose keys apply where this table has none", trust=RUNS),
+    "like": Key(TEXT, "another agent, from which this one inherits all keys that it does not set", trust=RUNS),
     "fallback": Key(NAMES, "agents to use instead of this one; see fallback of [loop]", trust=RUNS),
     "command": Key(
         COMMAND, "the command line, split without a shell; {model}, {prompt}, {python} are filled in", trust=RUNS
@@ -428,33 +429,33 @@ AGENT = {
     "stop": Key(word("TERM", "INT"), "the first signal to end a call"),
     "keep_background": Key(
         FLAG,
-        "processes that a call leaves running live until the end of the run, not only of the call",
+        "let processes that a call leaves running live until the run ends, not only until the call ends",
         trust=RUNS,
     ),
-    "exit_grace": Key(SECONDS, "seconds that it may run after its final message; 0 = no limit"),
-    "env": Key(AGENT_ENV, "variables added to its environment", trust=RUNS),
-    "model": Key(TEXT, "its model if no other setting names one"),
+    "exit_grace": Key(SECONDS, "seconds that the agent may run after its final message; 0 = no limit"),
+    "env": Key(AGENT_ENV, "variables added to the agent's environment", trust=RUNS),
+    "model": Key(TEXT, "the agent's model if no other setting names one"),
     "env_deny": Key(
-        NAMES, "variables of rooda's environment that it does not get; * matches anything", trust=RESTRAINS
+        NAMES, "variables of rooda's environment that the agent does not get; * matches anything", trust=RESTRAINS
     ),
     "size_limit": Key(whole(0), "maximum bytes of a prompt; 0 = no limit"),
     "character_limit": Key(whole(0), "maximum characters of a prompt; 0 = no limit"),
-    "read_only": Key(COMMAND, "the command line, in place of command, for read_only", trust=RUNS),
+    "read_only": Key(COMMAND, "the command line that replaces command if read_only is set", trust=RUNS),
     "allow": Key(
         OPTION,
-        "option that allows only these tools: {tools} is a list with commas; {tool} repeats the option for each",
+        "option that allows only certain tools: {tools} is a list with commas; {tool} repeats the option for each",
         trust=RUNS,
     ),
-    "deny": Key(OPTION, "option that denies tools: {tools} or {tool}", trust=RUNS),
-    "budget": Key(OPTION, "option for the dollars after which the CLI ends the call by itself: {budget}", trust=RUNS),
+    "deny": Key(OPTION, "option that denies certain tools: {tools} or {tool} as in allow", trust=RUNS),
+    "budget": Key(OPTION, "option that makes the CLI end the call by itself after {budget} dollars", trust=RUNS),
     "budget_day": Key(
         AMOUNT,
-        "dollars that all loops of the user may cost on its account on one local calendar day; 0 = no limit",
+        "dollars that all loops of the user may spend on the agent's account in one local calendar day; 0 = no limit",
         trust=RESTRAINS,
     ),
     "untrusted": Key(
         ANY_TEXT,
-        "options with which it ignores the settings that a project has for it; empty: it needs none",
+        "options with which the agent ignores its settings files in a project; empty: it needs none",
         trust=RUNS,
     ),
     "billing": Key(
@@ -463,17 +464,17 @@ AGENT = {
         trust=RUNS,
     ),
     "account": Key(TEXT, "the account that pays if none of the billing variables is set", trust=RUNS),
-    "version": Key(ANY_TEXT, "option that prints its version; empty: rooda does not ask", trust=RUNS),
-    "known": Key(NAMES, "what its output reports: usage, cost, limits", trust=RUNS),
-    "install": Key(TEXT, "how to install it"),
-    "summary": Key(TEXT, "one line about it"),
+    "version": Key(ANY_TEXT, "option that prints the agent's version; empty: rooda does not ask for it", trust=RUNS),
+    "known": Key(NAMES, "what the agent's output reports: usage, cost, limits", trust=RUNS),
+    "install": Key(TEXT, "how to install the agent"),
+    "summary": Key(TEXT, "one line about the agent"),
     "documented_only": Key(FLAG, "configured from its vendor's documentation, never run by rooda's tests"),
 }
 
 BUDGET = {
     "day": Key(
         AMOUNT,
-        "dollars that all loops of the user may cost on one local calendar day; 0 = no limit",
+        "dollars that all loops of the user may spend in one local calendar day; 0 = no limit",
         trust=RESTRAINS,
     ),
     "project": Key(
@@ -481,7 +482,7 @@ BUDGET = {
         "dollars that all runs of this workspace and its worktrees may cost; 0 = no limit",
         trust=RESTRAINS,
     ),
-    "unknown_call": Key(AMOUNT, "dollars that count for a call whose cost is unknown; 0: it stays unknown", trust=RUNS),
+    "unknown_call": Key(AMOUNT, "dollars to assume for a call of unknown cost; 0: its cost stays unknown", trust=RUNS),
 }
 
 PRICE = {
@@ -492,14 +493,14 @@ PRICE = {
 }
 
 WORKTREE = {
-    "setup": Key(TEXT, "a shell command that is run in a new worktree before the loop starts", trust=RUNS),
-    "copy": Key(NAMES, "files and folders of the workspace that a new worktree gets copies of", trust=RUNS),
-    "link": Key(NAMES, "caches of the workspace that a new worktree links to", trust=RUNS),
+    "setup": Key(TEXT, "a shell command that rooda runs in a new worktree before the loop starts", trust=RUNS),
+    "copy": Key(NAMES, "files and folders of the workspace that rooda copies to a new worktree", trust=RUNS),
+    "link": Key(NAMES, "caches of the workspace to which rooda makes links in a new worktree", trust=RUNS),
 }
 
 TRUST = {  # only in the user's own settings: no workspace can trust itself
     "folders": Key(
-        TEXTS, 'folders, with all below, whose settings and files rooda accepts from any owner; "/" = every folder'
+        TEXTS, 'folders in and below which rooda accepts all settings, and files of any owner; "/" = every folder'
     ),
 }
 

@@ -36,8 +36,8 @@ R = TypeVar("R", bound=tuple[Any, ...])
 def setup(settings: Settings, kind: str, flags: Mapping[str, Any], price_raw: bool = False) -> tuple[Setup, Lookup]:
     """Return the `Setup` of a loop of this kind, and a lookup for the settings that only this kind has.
 
-    `flags`: options given on the command line, which win. `price_raw`: give a raw command prices too, to estimate
-    what it costs.
+    `flags`: command-line options, which override all settings. `price_raw`: set prices for a raw command too, so that
+    its cost can be estimated.
     """
     look = lookup_kind(settings, kind, flags)
     made = setup_of(settings, look)
@@ -73,7 +73,7 @@ def filled(record: R, look: Lookup) -> R:
     return made
 
 
-# [hooks]: commands and addresses that get events.
+# [hooks]: commands and web addresses that events are sent to.
 _SCHEMES = ("http://", "https://")
 _URL = simple(
     "must be an http or https address",
@@ -83,10 +83,10 @@ _URL = simple(
 HOOK = {
     "command": Key(COMMAND, "a shell command that gets the event on stdin"),
     "url": Key(_URL, "a web address that the event is posted to"),
-    "timeout": Key(SECONDS, "seconds after which rooda ends it; 10 by default"),
+    "timeout": Key(SECONDS, "seconds after which rooda ends the hook; 10 by default"),
     "format": Key(
         word("json", "text", "slack", "discord", "ntfy"),
-        "what the address gets: the event as JSON (the default), its sentence as text, or a message for that service",
+        "what is posted: the event as JSON (the default), a sentence about it as text, or a message for that service",
     ),
     "insecure": Key(FLAG, "true: post to an http address of another machine, although the network can read it"),
 }
@@ -127,7 +127,7 @@ _HOOK = ValueType(
 HOOKS = {
     "done": Key(_HOOK, "the run ended as asked"),
     "failed": Key(
-        _HOOK, "the run failed: failures in a row, one that a retry would repeat, or no success at its limit"
+        _HOOK, "the run failed: failures in a row, a failure that a retry would repeat, or a limit without success"
     ),
     "paused": Key(_HOOK, "the run ended before its goal and can be resumed (exit 4)"),
     "stopped": Key(_HOOK, "a signal ended the run"),
@@ -152,9 +152,9 @@ def _hook(value: Any) -> Hook:
 
 
 def prices_of(settings: Settings) -> Prices:
-    """Return the built-in and the user's prices; a user's name replaces every built-in name that it matches.
+    """Return the built-in and the user's prices; a name in the user's settings replaces all built-in names it matches.
 
-    The price file is read only when needed.
+    The file with the built-in prices is read only if needed.
     """
     written = settings.table("prices")
     table = {

@@ -1,4 +1,4 @@
-"""Parses TOML with line numbers, by a copy of tomllib's parser that records the line of each key."""
+"""Parses TOML with line numbers, using a copy of tomllib's parser that records the line of each key."""
 
 import re
 import sys
@@ -21,7 +21,7 @@ class TooDeep(ValueError):
 
 
 def parse(text: str) -> tuple[Tree, Lines]:
-    """Return the document and the line of every key; no lines if this Python's tomllib has other internals."""
+    """Return the document and the line of every key; without lines if tomllib's internals differ in this Python."""
     import tomllib
 
     try:
@@ -41,7 +41,7 @@ def parse(text: str) -> tuple[Tree, Lines]:
 
 
 class _Notes:
-    """Line numbers of keys and tables, keyed by the id() of their table, which lives as long as the tree."""
+    """Line numbers of keys and tables, keyed by id() of their table. The parsed tree keeps these tables alive."""
 
     def __init__(self) -> None:
         self.keys: dict[int, dict[str, int]] = {}
@@ -81,7 +81,7 @@ def _noting_loads(notes: _Notes) -> Callable[[str], Tree]:
 
 
 def _parse_key(notes: _Notes, original: Any) -> Any:
-    """Wrap tomllib's key parser to reject keys of very many parts, which it would read in quadratic time."""
+    """Wrap tomllib's key parser to reject dotted keys with very many parts, which take it quadratic time."""
     import re
 
     long = re.compile(rf"""(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{DEEPEST}}}""", re.ASCII)

@@ -1,7 +1,7 @@
 """Decides whether the user must be asked before a workspace's files start, redirect or leak something.
 
-Only what somebody else may have written is asked about: what came by git, and what changed while a loop ran here. What
-the user wrote is recorded without a question.
+rooda asks only about content that somebody else may have written: content that came by git, and content that changed
+while a loop ran here. Content that the user wrote is recorded without a question.
 """
 
 import os
@@ -26,7 +26,7 @@ class Verdict(NamedTuple):
     removed: tuple[Fact, ...] = ()  # facts that restricted the agent
     changed: tuple[Fact, ...] = ()  # the user's own changes since the last start; not asked about
     is_change: bool = False  # something here was trusted before
-    versions: Mapping[str, Sequence[str]] = {}  # the newest foreign commits of each judged file
+    versions: Mapping[str, Sequence[str]] = {}  # the newest commits by others, for each file that git was asked about
 
     @property
     def asks(self) -> bool:
@@ -34,7 +34,7 @@ class Verdict(NamedTuple):
 
 
 def judge(seen: Seen, record: Record) -> Verdict:
-    """Return what the user must be asked about; git is consulted only for facts that aren't in the record."""
+    """Return the changes that the user must be asked about; runs git only for facts that aren't in the record."""
     known = record.known | _shared(seen.top)
     if record.revoked:
         return Verdict(tuple(fact for fact in seen.facts if not fact.harmless), is_change=False)
@@ -68,19 +68,19 @@ def _is_gone(fact: Fact, seen: Seen) -> bool:
 
 
 class Theirs(NamedTuple):
-    """The newest versions of a file by somebody else: their commits and facts."""
+    """The newest versions of a file that somebody else wrote: their commits and facts."""
 
     commits: tuple[str, ...]
     facts: frozenset[Identity]
 
     def hold(self, fact: Fact) -> bool:
-        """True if somebody else wrote the fact. Without a name it is a whole file: any change of theirs counts."""
+        """True if somebody else wrote the fact. A fact without a name covers a whole file: any change counts."""
         whole = any(not name for _, name, _ in self.facts)
         return whole or fact.identity in self.facts or (not fact.name and bool(self.facts))
 
 
 def _foreign(seen: Seen, names: Iterable[str]) -> dict[str, Theirs | None]:
-    """Return what others wrote into these files; None for a file that can't have come by git."""
+    """Return the versions of these files that others wrote; None for a file that can't have come by git."""
     from rooda.git import provenance
 
     sources = {name: seen.sources[name] for name in names if name in seen.sources}
@@ -90,7 +90,7 @@ def _foreign(seen: Seen, names: Iterable[str]) -> dict[str, Theirs | None]:
         if ownership.is_foreign(os.path.abspath(source.path), os.environ)
     }
     sources = {name: source for name, source in sources.items() if name not in found}
-    paths = {name: os.path.abspath(source.path) for name, source in sources.items()}  # links unresolved
+    paths = {name: os.path.abspath(source.path) for name, source in sources.items()}  # links are not resolved
     versions = provenance.foreign_versions_of(seen.top, paths.values())
     found |= dict.fromkeys(sources)
     if versions is None:
@@ -111,23 +111,23 @@ def _changed(seen: Seen, record: Record) -> tuple[Fact, ...]:
 
 
 def _changed_in(seen: Seen, fact: Fact, ran: Sequence[tuple[float, float]]) -> bool:
-    """True if the fact's file last changed while any loop ran, even one that did not read this file."""
+    """True if the file of the fact last changed while a loop ran, even one that did not read this file."""
     source = seen.sources.get(fact.file)
     changed = files.fingerprint(source.path)[-1:] if source else ()
     return any(began <= changed[0] / 1e9 <= ended for began, ended in ran) if changed else False
 
 
 def _shared(top: str) -> set[Identity]:
-    """Return the facts trusted in the repository in which rooda made the worktree `top`."""
+    """Return the facts that are trusted in the main repository, if `top` is a worktree that rooda made."""
     main = main_of(top)
     return Record(main).known if main else set()
 
 
 def may_be_started(settings: Settings, agent: str, program: str) -> bool:
-    """True if the agent's program may be started just to inspect it, as `rooda doctor` does.
+    """True if rooda may start the agent's program just to inspect it, as `rooda doctor` does.
 
-    Its command, version option and environment must come from the shipped or the user's settings, and the program must
-    be outside of the workspace, unless the user trusts the workspace.
+    The agent's command, version option and environment must come from the shipped or the user's settings, and the
+    program must be outside of the workspace, unless the user trusts the workspace.
     """
     top = trust_watch.top_of(settings.workspace)
     named = any(
@@ -146,7 +146,7 @@ _STARTS = {"command", "like", "version", "env", "env_deny", "read_only"}
 
 
 def remember(settings: Settings, config: str | None, seen: Seen) -> None:
-    """Save what the next start needs to detect cheaply that nothing has changed."""
+    """Save the facts and file stats with which the next start detects cheaply that nothing has changed."""
     links = [
         path
         for layer in settings.layers
@@ -163,7 +163,7 @@ def is_trusted_folder(top: str, settings: Settings) -> bool:
 
 
 def ignoring(settings: Settings, seen: Seen) -> Settings:
-    """Return the settings without those of the workspace that need trust."""
+    """Return the settings without the workspace's settings that need trust."""
     kept = []
     for layer in settings.layers:
         if layer.tier == WORKSPACE:

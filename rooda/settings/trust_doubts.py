@@ -1,8 +1,8 @@
-"""Doubts: changes of facts while loops ran, which an agent may have made.
+"""Doubts: facts that changed while a loop ran, so that an agent may have changed them.
 
 A run saves a note with the facts at its start, next to the record. At its end, or at the next start if it was killed,
 the note becomes a file of doubts, or is deleted. Each file names the folders of its run with their inodes, so that it
-still counts if a folder was moved, or if a repository appeared around it or disappeared.
+stays valid if a folder is moved, or if a repository is created around the folder or deleted.
 """
 
 import os
@@ -24,7 +24,7 @@ NEVER = float("inf")
 
 
 class Note(NamedTuple):
-    """A run's facts at its start (`is_open`), or the changes that it left; its paths are those of today."""
+    """The facts at the start of a run (`is_open`), or the changes found at its end. Paths are the current ones."""
 
     path: str
     data: dict[str, Any]
@@ -44,7 +44,7 @@ class Note(NamedTuple):
 
 
 class Doubts:
-    """The notes of all runs in a folder, also of those from when it had another path or another repository."""
+    """The notes of all runs in a folder, including runs from when the folder had another path or repository."""
 
     def __init__(self, seen: Seen) -> None:
         self._seen = seen
@@ -52,7 +52,7 @@ class Doubts:
         self.notes = [*_notes(seen, self._folders)]
 
     def changes(self) -> tuple[set[Identity], list[Fact]]:
-        """Return the facts that appeared, and the restraints that vanished, while loops ran or are running."""
+        """Return the facts that appeared, and the restricting facts that vanished, while a loop ran or is running."""
         appeared, vanished = set[Identity](), list[Fact]()
         for note in self.notes:
             if note.is_open and note.workspace == self._folders[0]:
@@ -66,7 +66,7 @@ class Doubts:
         return appeared, vanished
 
     def times(self) -> list[tuple[float, float]]:
-        """Return when loops ran here: the beginning and end of each."""
+        """Return the beginning and end of each loop that ran here; the end is NEVER if it is still running."""
         still = [(note.began, NEVER) for note in self.notes if note.is_open and "ended" not in note.data]
         others = traces.work_trees(self._seen.top)
         return [*still, *trust_watch.times({*self._folders, self._seen.top, *others})]
@@ -92,14 +92,14 @@ class Doubts:
                 self._close(note, known)
 
     def forget(self) -> None:
-        """Delete the doubts that ended runs left."""
+        """Delete the doubts about runs that have ended."""
         for note in self.notes:
             if not note.is_open:
                 trust_watch.remove(*os.path.split(note.path))
         self.notes = [note for note in self.notes if note.is_open]
 
     def _left(self, note: Note) -> tuple[set[Identity], list[Fact]]:
-        """Return the changes that have not been reverted; those in files that were not searched this time stay."""
+        """Return the changes that have not been reverted; changes in files that were not searched now are kept."""
         now, seen = self._seen.identities, self._seen
         appeared = {each for each in note.appeared if each in now or not seen.covers(each[0])}
         return appeared, [fact for fact in note.vanished if fact.identity not in now]
@@ -118,7 +118,7 @@ class Doubts:
 
 
 def _difference(note: Note, seen: Seen) -> tuple[set[Identity], list[Fact]]:
-    """Return the facts that appeared since a run's start, and the restraints that vanished."""
+    """Return the facts that appeared since a run's start, and the restricting facts that vanished."""
     appeared = seen.identities - {fact.identity for fact in note.before}
     gone = (fact for fact in note.before if fact.restrains and fact.identity not in seen.identities)
     return appeared, [fact for fact in gone if seen.covers(fact.file)]
@@ -128,7 +128,7 @@ def _difference(note: Note, seen: Seen) -> tuple[set[Identity], list[Fact]]:
 
 
 def _notes(seen: Seen, folders: Sequence[str]) -> Iterator[Note]:
-    """Yield the notes of runs in these folders, from all records."""
+    """Yield the notes of runs in these folders, from the records of all repositories."""
     here, home = trust_watch.record_folder(seen.top), dirs.state("trust")
     for record in dict.fromkeys((here, *(os.path.join(home, name) for name in files.list_folder(home)))):
         for path in _files(os.path.join(record, seen.part)):
@@ -143,7 +143,7 @@ def _files(folder: str) -> list[str]:
 
 
 def _moves(data: dict[str, Any], folders: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield each folder of a run that is one of these, with its path of today."""
+    """Yield the old and the current path of each folder of a run that is one of `folders`."""
     by_inode = {files.fingerprint(folder)[:2]: folder for folder in folders}
     for path, *inode in trust_watch.places_of(data):
         if found := path if path in folders else by_inode.get((*inode,)):
@@ -155,7 +155,7 @@ def _moved(path: str, moves: Sequence[tuple[str, str]]) -> str:
 
 
 def _note(path: str, data: dict[str, Any], moves: Sequence[tuple[str, str]], seen: Seen) -> Note:
-    """Return a note whose facts have the names that their files have now."""
+    """Return a note in which the facts have the current names of their files."""
     top = str(data.get("top", seen.top))
 
     def named(file: str) -> str:

@@ -1,4 +1,4 @@
-"""Finds what a workspace's settings and AGENTS.md start, redirect or restrict: their facts."""
+"""Finds everything that a workspace's settings and AGENTS.md start, redirect or restrict: their facts."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -24,15 +24,15 @@ LOADERS = ("PATH", "LD_PRELOAD", "LD_LIBRARY_PATH", "NODE_OPTIONS", "PYTHONPATH"
 class Reader(NamedTuple):
     """Finds the facts in a settings file: in its current content, or in an older version from git."""
 
-    file: str  # its name in facts
-    folder: str  # base of its relative paths
-    inside: str  # paths outside of this folder are facts
+    file: str  # the file's name in facts
+    folder: str  # base of the file's relative paths
+    inside: str  # a path outside of this folder is a fact
     own_keys: OwnKeys
-    hides: str  # the settings file that would count without this one; "" if there is none
+    hides: str  # the settings file that this one replaces; "" if there is none
     below: Callable[[Path], list[Any]]  # returns the value that would apply without the file
 
     def read(self, data: bytes) -> list[Fact]:
-        """Return the facts in an older version; if it is invalid, one without a name that covers the whole file."""
+        """Return the facts in an older version; for an invalid one, a fact without a name: it covers the file."""
         try:
             tree, lines = parse(data.decode().removeprefix("\ufeff"))
             rename_old_keys(tree, lines)
@@ -76,7 +76,7 @@ class Reader(NamedTuple):
         yield ("ai_cmd_aliases",), dict.fromkeys(aliases, PROCEDURE["ai_cmd"]), aliases
 
     def _facts(self, row: Key, path: Path, value: Any, general: Any) -> Iterator[Fact]:
-        """Yield the facts of one key. `general`: the value of [loop] in the same file."""
+        """Yield the facts of one key. `general`: the value of the key in [loop] of the same file."""
         if row.type in (PHASE, TEXTS):
             yield from self._files_outside(path, value)
             for item in value if isinstance(value, list) else [value]:
@@ -153,7 +153,7 @@ def reader_of(settings: Settings, file: str, path: str, inside: str) -> Reader:
 
 
 def without(layer: Layer, reader: Reader) -> Layer:
-    """Return the layer without the settings that need trust; those that only restrict the agent stay."""
+    """Return the layer without the settings that need trust; settings that only restrict the agent are kept."""
     import copy
 
     tree = copy.deepcopy(dict(layer.tree))
@@ -167,7 +167,7 @@ def without(layer: Layer, reader: Reader) -> Layer:
 
 
 def agents_md_reader(file: str, commands: bool) -> Callable[[bytes], list[Fact]]:
-    """Return a function that finds the facts in an AGENTS.md; with `commands`, its build commands are gates too."""
+    """Return a function that finds the facts in an AGENTS.md; with `commands`, build commands count as gates too."""
 
     def facts(data: bytes) -> list[Fact]:
         text = files.to_text(data)

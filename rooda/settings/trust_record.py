@@ -15,7 +15,7 @@ PENDING = "pending.json"
 
 
 class Record:
-    """The facts that the user trusts in a folder, and those of its last start."""
+    """The facts that the user trusts in a folder, and the facts found at the last start there."""
 
     def __init__(self, top: str, part: str = "") -> None:
         self.top = top
@@ -41,11 +41,11 @@ class Record:
         return facts(self.data.get("last"))
 
     def versions(self, name: str) -> tuple[str, ...]:
-        """Return the foreign commits of a file that were known at the last start."""
+        """Return the commits of a file by others that were known at the last start."""
         return tuple(table(self.data.get("versions")).get(name, ()))
 
     def settle(self, seen: Seen, versions: Mapping[str, Sequence[str]], revoked: bool = False) -> str:
-        """Record that these facts are trusted; return an error if the state folder can't be written."""
+        """Record these facts as trusted (or trust as revoked); return an error if the state folder can't be written."""
         known = sorted(self.known | seen.identities)
         elsewhere = [fact for fact in self.last if not seen.covers(fact.file)]
         new = {

@@ -16,7 +16,7 @@ from rooda.settings.toml import Path
 Identity: TypeAlias = tuple[str, str, str]
 WORKTREES = f"{os.sep}.rooda{os.sep}worktrees{os.sep}"  # where rooda makes worktrees in a repository
 AGENTS_MD = "AGENTS.md"
-FILES = "files"  # part of the record for single files with commands that a kind of loop runs
+FILES = "files"  # subfolder of the record for single files with commands that a kind of loop runs
 
 
 class Source(NamedTuple):
@@ -24,7 +24,7 @@ class Source(NamedTuple):
 
     path: str
     facts: Callable[[bytes], list[Fact]]
-    read: bool = True  # False: the facts in its current content are already known
+    read: bool = True  # False: don't read the current content, since its facts are already known
 
 
 class Seen(NamedTuple):
@@ -33,7 +33,7 @@ class Seen(NamedTuple):
     top: str  # the folder that the record applies to: the repository's root, or the workspace
     facts: tuple[Fact, ...]
     sources: Mapping[str, Source]  # keyed by their names in facts
-    own_files: tuple[str, ...] = ()  # agents that the workspace has settings for
+    own_files: tuple[str, ...] = ()  # agents for which the workspace has settings files
     workspace: str = ""
     part: str = ""  # subfolder of the record: FILES for single files with commands that a kind of loop runs
 
@@ -55,7 +55,7 @@ class Seen(NamedTuple):
 
 
 def look(settings: Settings) -> Seen:
-    """Return what can run, redirect or leak: from the settings, AGENTS.md and the agents' project files."""
+    """Search the settings, AGENTS.md and the agents' project files of a workspace."""
     folders = upward(settings.workspace)
     top = trust_watch.top_of(settings.workspace)
     sources = {name_of(source.path, top): source for source in _sources(settings, top)}
@@ -120,7 +120,7 @@ def _renamed(fact: Fact, top: str) -> Fact:
 
 
 def _of_cli(fact: Fact, top: str) -> Fact:
-    """Return a fact of a CLI's own file, renamed; it is harmless if it only restricts the agent."""
+    """Return a renamed fact from an agent CLI's own file; a fact that only restricts the agent is harmless."""
     return _renamed(fact, top)._replace(harmless=fact.harmless or fact.restrains)
 
 
@@ -134,7 +134,7 @@ def name_of(path: str, top: str) -> str:
 
 
 def _below(path: str, root: str) -> str:
-    """Return the path relative to the outermost folder on it that is `root`, or a link to it; "" if there is none."""
+    """Return the path relative to its outermost parent that is `root` or a link to `root`; "" if it has none."""
     found, folder = "", os.path.dirname(path)
     while root and folder != os.path.dirname(folder):
         if os.path.realpath(folder) == root:

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 RUN = "run-"  # prefix of the file that a run keeps next to the record
 UNCHANGED = "unchanged.json"
-TIMES, RUNS = "ran.json", 500  # when the last runs were
+TIMES, RUNS = "ran.json", 500  # file with the times of the latest runs, and how many it keeps
 MOST = 300  # paths; a larger workspace is searched in full at each start
-COARSE = 0.01  # seconds; timestamps of files are up to this much behind the clock
-YOUNG = 0.1  # seconds; a file changed more recently could change again unnoticed
+COARSE = 0.01  # seconds by which file timestamps may lag behind the clock
+YOUNG = 0.1  # seconds; a file that changed more recently could change again without a new timestamp
 
 
 def record_folder(top: str) -> str:
-    """Return the folder of a repository's trust record; "" without a state folder."""
+    """Return the folder of the trust record for `top`; "" if there is no state folder."""
     return dirs.state("trust", files.sha256(files.to_bytes(top))[:32])
 
 
@@ -60,12 +60,12 @@ def _is_same(known: dict[str, Any], settings: Settings, config: str | None) -> b
 
 
 def _key(settings: Settings, config: str | None) -> list[Any]:
-    near = layers.workspace_file(settings.workspace)  # another one may have appeared that is nearer
+    near = layers.workspace_file(settings.workspace)  # a settings file that is nearer may have been created
     return [__version__, config, settings.workspace, upward(settings.workspace), near]
 
 
 def _names(folder: str) -> list[str]:
-    """Return the names in a folder that may be an agent's own files; a new one causes a full search."""
+    """Return the names in a folder that may belong to an agent's own files; a new name causes a full search."""
     return sorted(name for name in files.list_folder(folder) if name[0] in ".oO")
 
 
@@ -96,7 +96,7 @@ def remember(settings: Settings, config: str | None, seen: "Seen", facts: list[A
 
 
 def _folders_between(path: str, folders: list[str]) -> list[str]:
-    """Return the folders between a file and the first of `folders` above it; none if it is in no such folder."""
+    """Return the folders between a file and the nearest of `folders` above it; [] if it is in none of them."""
     found = []
     while (path := os.path.dirname(path)) not in folders and path != os.path.dirname(path):
         found.append(path)
@@ -139,7 +139,7 @@ def remove(folder: str, name: str) -> None:
 
 
 def place(top: str, workspace: str) -> dict[str, Any]:
-    """Return where a run is: folders with their inodes, which stay the same if a folder is moved."""
+    """Return the folders of a run with their inodes, which stay the same if a folder is moved."""
     folders = (os.path.realpath(workspace), top)
     return {"top": top, "places": [[folder, *files.fingerprint(folder)[:2]] for folder in folders]}
 
@@ -178,7 +178,7 @@ def _rows_of_times(record: str) -> list[list[Any]]:
 
 
 def add_time(top: str, note: dict[str, Any], began: float, ended: float) -> None:
-    """Note that a loop ran in a repository; `note` says where the repository was."""
+    """Record when a loop ran in a repository; `note` has the inode of the repository's folder."""
     inode = next((each[1:] for each in places_of(note)[1:]), [0, 0])
     row = [min(began, ended), max(began, ended), *inode]
     write(record_folder(top), TIMES, [*_rows_of_times(record_folder(top)), row][-RUNS:])
@@ -189,8 +189,8 @@ class Watch:
 
     def __init__(self, settings: Settings, config: str | None) -> None:
         self._settings, self._config = settings, config
-        self.facts: list[Any] | None = None  # those of the last start, if nothing has changed since
-        # Changes from now on count as made during the run: a killed run's processes may live until then.
+        self.facts: list[Any] | None = None  # facts of the last start, if nothing has changed since
+        # Changes from now on count as made during the run: processes of an earlier, killed run may still be alive.
         self._began, self._uptime = clock.now() - COARSE, clock.uptime()
         self._top = ""  # the folder of the record that the run began with
         self._place: dict[str, Any] = {}
@@ -209,7 +209,7 @@ class Watch:
 
     def end(self, run: str, workspace: str) -> None:
         if place(self._top, workspace)["places"][0] != self._place["places"][0]:
-            return  # moved or deleted: the note stays, and the next start in the folder compares
+            return  # the workspace was moved or deleted: the note stays, and the next start compares
         set_back = max(0.0, clock.uptime() - self._uptime - (clock.now() - self._began))
         add_time(self._top, self._place, self._began - set_back, clock.now() + set_back)
         if self.facts is not None and self._ended_unchanged(run, workspace):
@@ -217,7 +217,7 @@ class Watch:
         from rooda.settings.trust_doubts import Doubts
         from rooda.settings.trust_record import Record
 
-        for seen in self._seen(workspace):  # if it fails, the note stays and the next start compares
+        for seen in self._seen(workspace):  # if this fails, the note stays and the next start compares
             Doubts(seen).end(run, Record(seen.top, seen.part).known)
 
     def _ended_unchanged(self, run: str, workspace: str) -> bool:

@@ -15,7 +15,7 @@ class Fault(NamedTuple):
     path: Path
     text: str
     warning: bool = False
-    near: bool = False  # an unknown key that is probably a typing error: a start refuses it
+    near: bool = False  # an unknown key that is probably misspelt: an error when a run starts
 
     def under(self, *path: str | int) -> "Fault":
         return self._replace(path=(*path, *self.path))
@@ -48,7 +48,7 @@ def shown(value: object) -> str:
 
 
 class Hints:
-    """Limits the searches for similar words per settings file, since each takes a millisecond."""
+    """Limits the number of searches for similar words per settings file, since each takes a millisecond."""
 
     MOST = 100
     left = MOST
@@ -76,7 +76,7 @@ EDITS = 2  # characters by which a misspelt key may differ from the right one
 
 
 def is_near(word: str, known: Iterable[str]) -> bool:
-    """True if a key differs from a known one by at most two edits, and by at most half of the shorter name."""
+    """True if a key differs from a known one by at most EDITS edits and half the length of the shorter name."""
     return Hints.left > 0 and any(_is_misspelt(word, name) for name in known)
 
 
@@ -222,7 +222,7 @@ ALL, PROCEDURES = "all", "procedures"  # the kinds of loops that a key of [loop]
 
 # Whether a setting of a workspace needs the user's trust (settings/trust.py)
 RUNS = "runs"  # it starts, redirects or leaks something
-RESTRAINS = "restrains"  # it restricts the agent: rooda asks about a value weaker than the user's, or a weakened one
+RESTRAINS = "restrains"  # it restricts the agent: rooda asks if it is weaker than the user's value, or was weakened
 GUARDS = "runs and restrains"  # a gate does both
 
 
@@ -230,9 +230,9 @@ class Option(NamedTuple):
     """The command-line option that sets a key; click parameters are made from it."""
 
     help: str
-    words: tuple[str, ...] = ()  # --the-key if empty; a last word without dashes names the parameter
+    words: tuple[str, ...] = ()  # empty: --the-key; a last word without dashes names the click parameter
     metavar: str = ""  # N if empty
-    sets: str = ""  # the key that it sets, if another one
+    sets: str = ""  # the key that the option sets; empty: the key of its row
     switch: bool = False  # takes no value, regardless of the key's type
     many: bool = False  # may be repeated
     hidden: bool = False
@@ -260,15 +260,15 @@ class Key(NamedTuple):
 
     type: ValueType
     what: str  # its meaning, for the documentation
-    also: tuple[str, ...] = ()  # other names that users may try
-    default: Any = None  # in config/rooda.toml; None: not set there
-    unset: str = "none"  # the default in the documentation, if there is none
+    also: tuple[str, ...] = ()  # other names that users may try, for hints
+    default: Any = None  # its value in config/rooda.toml; None: not set there
+    unset: str = "none"  # text for the documentation if there is no default
     flag: Option | None = None  # None: no option of its own
     kinds: str = ALL
-    kept: bool = False  # a resume reuses the option of the start
+    kept: bool = False  # True: a resume reuses the option given at the start
     into: str = ""  # the record.field that it fills, or setup for Setup.further; empty: looked up where it is used
     group: str = ""  # the part of --help that has its option
-    trust: str = ""  # RUNS, RESTRAINS or both; "": a workspace may set it unasked
+    trust: str = ""  # RUNS, RESTRAINS or GUARDS; "": a workspace may set it without trust
 
     def converted(self, value: Any) -> Any:
         """Return a valid value as the code needs it: a duration such as "2h30m" becomes seconds."""

@@ -13,18 +13,18 @@ HERE = "here"  # the value of [loop] workspace that keeps the current directory
 
 
 class Where(NamedTuple):
-    """The workspace, and the settings file that replaces its own, if any."""
+    """The workspace, and the file given with --config, which replaces the workspace's settings file."""
 
     workspace: str
     config: str | None = None
-    current: str = ""  # the current directory, if the workspace was found above it
+    current: str = ""  # the current directory, if the workspace is a folder above it
     note: str = ""  # a line for the user, if the workspace may not be the expected one
 
 
 def nearest(current: str, config: str | None, is_used: "Callable[[str], bool]") -> Where:
     """Return the folder of the nearest rooda.toml as the workspace; without one, the current directory.
 
-    `is_used`: True if a folder has an unfinished run of its own, which makes it the workspace.
+    `is_used`: returns True for a folder with an unfinished run; such a current directory is the workspace.
     """
     if os.path.lexists(os.path.join(current, FILE)):
         return Where(current, config)
@@ -58,7 +58,7 @@ def with_typed(here: Where, typed: "Mapping[str, Any]") -> Where:
 
 
 def in_folder(here: Where, directory: str) -> Where:
-    """Return the workspace after -C, which is taken literally."""
+    """Return `directory` (-C) as the workspace; no rooda.toml above it is looked for."""
     return Where(os.path.abspath(directory), here.config)
 
 
