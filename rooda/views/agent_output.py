@@ -1,4 +1,4 @@
-"""Prints the agent's output for --verbose, reading the transcript while the agent writes it."""
+"""Prints the agent's output for --verbose; reads the transcript while the agent writes it."""
 
 import codecs
 from collections.abc import Callable
@@ -16,7 +16,7 @@ class Tail:
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
         self.hidden: tuple[str, ...] = ()  # secrets to mask
-        self._rest = ""  # text that may be the start of a secret
+        self._rest = ""  # text that is not printed yet, since it may be the start of a secret
         self._path = ""
         self._offset = 0
         self._fresh_line = True
@@ -25,7 +25,7 @@ class Tail:
 
     @property
     def mid_line(self) -> bool:
-        """True if the screen shows a line that the agent has not finished."""
+        """True if the last line on the screen is one that the agent has not finished."""
         return not self._fresh_line
 
     def update(self, record: Json) -> None:
@@ -86,7 +86,7 @@ def _reader(output: str) -> Callable[[bytes], str] | None:
         found = (bytes(pending) + whole).split(b"\n") if newline else []
         if newline:
             pending.clear()
-        pending.extend(rest[: LONGEST - len(pending)])  # only the start of a longer line is read
+        pending.extend(rest[: LONGEST - len(pending)])  # of a longer line only the first LONGEST bytes are read
         return "".join(f"{line.rstrip()}\n" for line in readable_lines(output, found, into))
 
     return read

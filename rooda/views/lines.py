@@ -1,4 +1,4 @@
-"""Formats events that all kinds of loops emit as screen lines. A kind's view.py formats the events of that kind."""
+"""Formats the events that all kinds of loops emit as screen lines. Each kind's view.py formats its own events."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -8,7 +8,7 @@ from rooda.base.json import Json
 from rooda.base.text import first_line, format_number, format_seconds, format_tenths, telling_line
 
 _INTERRUPT = 2  # SIGINT
-LONGEST_REASON = 300  # characters
+LONGEST_REASON = 300  # characters of the reason for a failure
 MOST_NAMES = 5  # file names in one line
 LEVELS = {"debug": 0, "info": 1, "warn": 2, "result": 2, "error": 3}  # "result" is shown with --quiet, too
 
@@ -43,7 +43,7 @@ def error(message: str, to_stderr: bool = False) -> Line:
 
 
 def lines(record: Json, own: LineMakers) -> list[Line]:
-    """Return the screen lines of an event; most have none. `own` (LINES of the loop's kind) takes precedence."""
+    """Return the screen lines of an event; most events have none. `own`, the kind's LINES, takes precedence."""
     maker = own.get(record["event"]) or _MAKERS.get(record["event"])
     found = maker(record) if maker else []
     return [*found, *_stop_reason(record)] if "stopped_because" in record else found
@@ -131,7 +131,7 @@ def _agent_ended(record: Json) -> list[Line]:
 
 
 def _reason(record: Json) -> str:
-    """Return one line: the first after FAILURE, the first of the CLI's error message, or the last of the output."""
+    """Return the first line after FAILURE, else of the CLI's error message, else the last meaningful line of output."""
     if record["promise"] == "FAILURE":
         return first_line(record["said"])
     return first_line(record.get("message") or "") or telling_line(record["said"])
@@ -150,7 +150,7 @@ def _why(who: str, said: str, path: str) -> list[Line]:
 
 
 def relative(path: str) -> str:
-    """Return a path relative to the current directory if it is below it."""
+    """Return a path; if it is below the current directory, relative to it."""
     here = os.path.join(os.path.realpath("."), "")
     return path.removeprefix(here) if os.path.isabs(path) else path
 

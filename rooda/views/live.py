@@ -11,11 +11,11 @@ from rooda.base.text import escape_line, format_seconds, truncate
 
 _CLEAR = "\r\x1b[K"
 LONGEST_TOOL = 60  # columns
-ECHO = 3  # columns left free: a terminal that echoes ^C there would else break the line, which then can't be erased
+ECHO = 3  # columns left free: an echoed ^C would wrap a full line, and rooda could no longer erase it
 
 
 class Live:
-    """Status line: the iteration, its elapsed time, cost and tokens used so far, the running gate or the last tool."""
+    """Status line: iteration, its elapsed time, cost and tokens so far, and the running gate or the last tool."""
 
     def __init__(self, stream: TextIO) -> None:
         from rooda.views.meter import Meter  # not needed by `rooda status`
@@ -73,7 +73,7 @@ class Live:
             self._shown = False
 
     def _write(self, text: str) -> None:
-        """Write a string that is already escaped and contains rooda's own control sequences."""
+        """Write a string that is already escaped, except for rooda's own control sequences."""
         try:
             write_exact(self._stream, text)
             self._stream.flush()
@@ -82,12 +82,12 @@ class Live:
 
 
 # Full-screen output for `rooda status --watch`, repainted without scrolling or flicker
-_ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"  # the alternate screen, and back
+_ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"  # switch to the alternate screen, and back
 _TOP, _REST_OF_LINE, _BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 
 
 class Repaint:
-    """Context manager for full-screen output: each `paint` replaces the last; the final one stays visible."""
+    """Context manager for full-screen output: each `paint` replaces the one before; the last one stays visible."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -5,15 +5,15 @@ from rooda.base.json import Json
 from rooda.run.spending import dollars
 
 CHUNK = 65_536
-MOST = 4_194_304  # bytes read at one look; the rest at the next ones
+MOST = 4_194_304  # bytes of a transcript that one call of `read` reads; later calls read the rest
 
 
 class Meter:
-    """Cost and tokens of the calls of this session, and the last tool of the running ones."""
+    """Cost and tokens of this session's calls, and the tool that a running call used last."""
 
     def __init__(self) -> None:
         self._cost, self._unknown, self._tokens = 0.0, False, 0
-        self._running: dict[str, _Transcript] = {}  # by path
+        self._running: dict[str, _Transcript] = {}  # keyed by path
 
     def update(self, record: Json) -> None:
         if record["event"] == "agent.started" and record["output"] != "text":
@@ -36,7 +36,7 @@ class Meter:
 
     @property
     def used(self) -> list[str]:
-        """Cost and tokens so far, as far as they are known: ["$0.42", "12,345 tokens"]."""
+        """The known cost and tokens so far, such as ["$0.42", "12,345 tokens"]."""
         tokens = self._tokens + sum(each.into.tokens_so_far for each in self._running.values())
         cost = f"{dollars(self._cost)}{'+' if self._unknown else ''}" if self._cost else ""
         return [part for part in (cost, f"{tokens:,} tokens" if tokens else "") if part]

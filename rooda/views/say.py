@@ -32,13 +32,13 @@ def warned(settings: "Settings") -> "Settings":
 
 
 def say_place(here: "Where") -> None:
-    """Print the workspace if it is not the current directory, or if it could be expected elsewhere."""
+    """Print the workspace if it is not the current directory, or if the user may expect another one."""
     if here.note:
         say_here(here.note)
 
 
 def say_here(text: str) -> None:
-    """Print a line to stderr; with --detach, also where the command was typed."""
+    """Print a line to stderr; with --detach, also on the terminal where the command was typed."""
     from rooda.processes import detach
 
     say(text, to_stderr=True)
@@ -46,7 +46,7 @@ def say_here(text: str) -> None:
 
 
 def say_bytes(data: bytes) -> None:
-    """Write bytes to stdout, unchanged to a pipe or file, but escaped on a terminal."""
+    """Write bytes to stdout: unchanged to a pipe or file, escaped to a terminal."""
     stream = sys.stdout
     if stream.isatty():
         say(data.decode("utf-8", "replace"), end="")

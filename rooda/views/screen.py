@@ -31,14 +31,14 @@ class ScreenOptions(NamedTuple):
 class Screen:
     """Prints the events of a run. Output that can't be written is dropped: a closed pipe never ends a loop.
 
-    `own` makes the lines of the events that only the loop's kind emits; `live` draws the status on a terminal.
+    `own` formats the events that only this kind of loop emits; `live` is the class that draws the status on a terminal.
     """
 
     def __init__(self, look: ScreenOptions, own: LineMakers = _NO_LINES, live: type[Live] = Live) -> None:
         self._look, self._own = look, own
         self._stamp = Stamp(look.stamps)
         self._saved = True
-        self.place = ""  # options of the commands that it proposes, such as `-C DIR`
+        self.place = ""  # options to add to proposed commands, such as `-C DIR`
         terminal = is_terminal(sys.stdout) and not look.json
         self._colour = terminal and not os.environ.get("NO_COLOR")
         self._live = live(sys.stdout) if terminal and look.level in ("debug", "info") else None
@@ -47,7 +47,7 @@ class Screen:
         self.hide(os.environ)
 
     def show(self, record: Json) -> None:
-        """Print an event with the current time."""
+        """Print an event: its lines with a timestamp, or its record with --json."""
         if record["event"] in ("state.saved", "state.unsaved"):
             self._saved = record["event"] == "state.saved"
         if self._look.json:
@@ -65,7 +65,7 @@ class Screen:
         return {**record, "saved": self._saved, "place": self.place}
 
     def hide(self, environ: Mapping[str, str]) -> None:
-        """Mask the secrets in these variables from now on, also in the agent's output."""
+        """From now on, mask the secrets in these variables in all lines and in the agent's output."""
         found = {*self._hidden, *secrets.forms(environ, (os.getcwd(),))}
         self._hidden = tuple(sorted(found, key=len, reverse=True))
         if self._tail:
@@ -93,7 +93,7 @@ class Screen:
         self._out(sys.stderr if line.to_stderr else sys.stdout, text + "\n", exact=True)
 
     def tick(self) -> Periodic | None:
-        """Return the refresh to run periodically while an agent runs; None if nothing is shown live."""
+        """Return the periodic refresh of the screen while an agent runs; None if nothing is shown live."""
         if self._tail:
             return Periodic(0.2, self._both)
         return Periodic(1.0, self._draw) if self._live else None
@@ -118,7 +118,7 @@ class Screen:
         self._out(sys.stdout, text)
 
     def _out(self, stream: TextIO, text: str, exact: bool = False) -> None:
-        """Write and flush a string. `exact`: it is already escaped and contains rooda's colours."""
+        """Write and flush a string. `exact`: the string is already escaped, except for rooda's own colours."""
         try:
             write_exact(stream, text) if exact else stream.write(text)
             stream.flush()
@@ -127,7 +127,7 @@ class Screen:
 
 
 def silence(stream: TextIO) -> None:
-    """Redirect a stream whose reader is gone to /dev/null, so that neither later output nor the flush at exit fails."""
+    """Redirect a stream that has lost its reader to /dev/null, so that later output and the flush at exit succeed."""
     try:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, stream.fileno())
@@ -137,7 +137,7 @@ def silence(stream: TextIO) -> None:
 
 
 class Stamp:
-    """Formats timestamps as `log_timestamp_format` says: time, time-ms, relative, iso or none."""
+    """Formats timestamps. `form` is `log_timestamp_format`: time, time-ms, relative, iso or none."""
 
     def __init__(self, form: str) -> None:
         self._form = form

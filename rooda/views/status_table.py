@@ -8,7 +8,7 @@ from rooda.run.spending import dollars
 
 HEAD = ("NAME", "KIND", "ITERATION", "STATUS", "ELAPSED", "FAILURES", "TOKENS", "COST", "PID", "WAITS FOR")
 NUMBERS = (2, 4, 5, 6, 7, 8)
-EXPENDABLE = (8, 5, 6, 1)  # left out in this order in a narrow terminal: PID, FAILURES, TOKENS, KIND
+EXPENDABLE = (8, 5, 6, 1)  # columns that a narrow terminal lacks, in this order: PID, FAILURES, TOKENS, KIND
 NOTHING = "-"
 
 
@@ -28,7 +28,7 @@ class Row(NamedTuple):
     loop: str
     name: str
     run: str  # id of the newest session
-    status: str  # the state: one of the words of run/ended.py, `damaged` or `unreadable`
+    status: str  # one of the states in run/ended.py, or `damaged` or `unreadable`
     running: bool = False
     pid: int | None = None
     phase: str = ""
@@ -45,7 +45,7 @@ class Row(NamedTuple):
     suspended: bool = False
     waits_for: str = ""
     seconds_left: float | None = None
-    reason: str = ""  # why it paused
+    reason: str = ""  # why the run is paused
 
 
 def unreadable(workspace: str, why: str) -> Row:
@@ -56,7 +56,8 @@ def unreadable(workspace: str, why: str) -> Row:
 def table(rows: Sequence[Row], noun: Callable[[str], str], workspaces: bool, room: int = 0) -> list[str]:
     """Return a header line and a line for each run; with `workspaces`, group them by workspace.
 
-    `noun` returns the word for a kind of loop. In a terminal of `room` columns less important ones are left out.
+    `noun` returns the word for a kind of loop. `room` is the width of the terminal, 0 = unlimited: a wider table loses
+    its less important columns.
     """
     head, *lines = _fitting([HEAD, *(_cells(row, noun(row.loop)) for row in rows)], room)
     if not workspaces:
@@ -68,7 +69,7 @@ def table(rows: Sequence[Row], noun: Callable[[str], str], workspaces: bool, roo
 
 
 def _fitting(cells: Sequence[Sequence[str]], room: int) -> list[str]:
-    """Format all columns, or as many as `room` has space for; 0 = any number."""
+    """Format all columns, or only as many as fit into `room` characters; 0 = no limit."""
     kept = [*range(len(HEAD))]
     for place in (None, *EXPENDABLE):
         if place is not None:

@@ -11,23 +11,23 @@ from rooda.run.spending import cause_of, dollars, in_words
 from rooda.views.lines import Line
 from rooda.views.why import SIGNALS
 
-WIDTH = 68  # columns; with the time before it, a line fits in a terminal of 80
+WIDTH = 68  # columns; with a timestamp, such a line fits in a terminal of 80 columns
 _LIMITS = {"cost": "--max-cost", "tokens": "--max-tokens", "time": "--max-duration"}
-_MORE = 2  # the next command proposes this many times the limit
+_MORE = 2  # factor by which the proposed command raises the limit that ended the run
 PASS = "pass"
 
 
 class Words(NamedTuple):
-    """What a kind of loop says about the end of a run."""
+    """Functions of a kind of loop that return its texts for the summary of a run."""
 
     name: Callable[[Json], str]  # the loop, as in "build" or "flow main"
-    cause: Callable[[Json], str]  # why it ended, except by the user, a signal or a limit that all kinds share
-    next: Callable[[Json], str]  # command that goes on with it; "" if it is over
+    cause: Callable[[Json], str]  # why the run ended, if not by the user, a signal or a limit that all kinds share
+    next: Callable[[Json], str]  # command that continues the run; "" if the run is over
     elapsed: Callable[[Json], float] = lambda record: float(record.get("elapsed") or record.get("ran") or 0.0)
 
 
 def summary(record: Json, words: Words) -> list[Line]:
-    """Return the summary of an ended session; [] for a log without one. `place` in the record: options for `next`."""
+    """Return the summary of an ended session; [] if its log has none. `place` in the record has options for `next`."""
     if not isinstance(facts := record.get("summary"), dict):
         return []
     rows = [
@@ -51,7 +51,7 @@ def _row(label: str, text: str, whole: bool = False) -> str:
 
 
 def cause_text(record: Json, of_kind: Callable[[Json], str]) -> str:
-    """Return why a run ended, as the rest of a sentence: by the user, by a signal, at a limit, or by a rule."""
+    """Return why a run ended, as the end of a sentence: by the user, a signal, a limit, or a rule of its kind."""
     if "stopped_by" in record:
         because = " ".join(str(record.get("stopped_because") or "").split())
         return f"by rooda stop: {because}" if because else "by rooda stop"
@@ -107,7 +107,7 @@ def _cost(facts: Json) -> str:
 
 
 def next_command(record: Json, of_kind: Callable[[Json], str]) -> str:
-    """Return the command that goes on: at a shared limit with a higher one, elsewhere with its folder."""
+    """Return the command that continues the run: with a higher limit if a limit ended it, and with its `place`."""
     command, cause = of_kind(record), cause_of(record)
     if command and cause and cause.kind in _LIMITS and cause.limit and not (cause.lost or cause.budget):
         command += f" {_LIMITS[cause.kind]} {_higher(cause)}"

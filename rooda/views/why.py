@@ -20,15 +20,15 @@ CUT_OFF = "no end in its log: it was killed, or the machine stopped"
 
 
 class Reason(NamedTuple):
-    """One decision, its rule, and the file and words that prove it."""
+    """One decision of a run, the rule behind it, and the file and words that are the evidence."""
 
     ts: str
-    iteration: int  # as on the screen; 0 for the run itself
+    iteration: int  # as on the screen, from 1; 0 for the run as a whole
     decision: str  # began | went on | failed | waited | switched | asked | told | ended | cut off
     rule: str
     evidence: str = ""  # path; "" if the event is the evidence
-    words: str = ""  # words to find in the evidence; "" for its last line
-    at: int = 0  # line of the event
+    words: str = ""  # words to search for in the evidence; "" for its last line
+    at: int = 0  # line number of the event in the log
 
 
 class Past(SessionState):
@@ -41,7 +41,7 @@ class Past(SessionState):
         self.latest_by_call: dict[str, Json] = {}  # last call that ended, keyed by ROODA_CALL
         self.call: Json = {}  # last call that ended, of any ROODA_CALL
         self.agents: dict[str, str] = {}  # last agent, keyed by ROODA_CALL
-        self.written_files: dict[tuple[str, str], list[str]] = {}  # files, keyed by node and call
+        self.written_files: dict[tuple[str, str], list[str]] = {}  # written files, keyed by node and call
 
     def add(self, record: Json) -> None:
         event, begun = record["event"], self.open_calls.get(str(record.get("transcript", "")), {})
@@ -58,9 +58,9 @@ class Past(SessionState):
         self.this_iteration[event] = record
 
     def transcript(self, call: str = "") -> tuple[str, str]:
-        """Return the path of the latest call's transcript, and the words in it that say what failed.
+        """Return the path of the latest call's transcript, and the CLI's error message in it, if any.
 
-        `call` selects the latest call with this ROODA_CALL.
+        With `call`, only calls with this ROODA_CALL count.
         """
         found = self.latest_by_call.get(call, {}) if call else self.call
         return found.get("transcript", ""), found.get("message") or ""
@@ -85,7 +85,7 @@ class View(Protocol):
 def reasons(records: Iterable[Json], view_of: Callable[[object], View], alive: bool = False) -> Iterator[Reason]:
     """Yield the reasons in the order of the events; `view_of` returns the view for an event's `loop`.
 
-    The `line` of a record is its line in the log. `alive`: the run may still add events.
+    Each record's `line` is its line number in the log. `alive`: the run still has a process, which may add events.
     """
     past = Past()
     for record in records:
@@ -125,14 +125,14 @@ def _agent_switched(record: Json, past: Past) -> Iterator[Reason]:
     past.agents[record["call"]] = now
     if before and now and before != now:
         limited = past.call.get("agent_outcome") == "usage_limit"
-        why = f"usage limit of {before}" if limited else f"{before} may not be asked, or {now} may again"
+        why = f"usage limit of {before}" if limited else f"{before} is unavailable, or {now} is available again"
         rule = f"{now} is asked instead of {before} (on_limit, fallback): {why}"
         yield Reason(record["ts"], record["display"], "switched", rule, *(past.transcript() if limited else ()))
 
 
 def _waited(record: Json, past: Past) -> Iterator[Reason]:
     who = record.get("account")
-    cause = f"usage limit of {who}" if who else "a fault of the service that may pass"
+    cause = f"usage limit of {who}" if who else "a transient error of the service"
     rule = f"{cause}: {format_number(record['seconds'])}s, until {record['until']}"
     yield Reason(record["ts"], record["display"], "waited", rule, *past.transcript())
 
@@ -147,7 +147,7 @@ def _limits_changed(record: Json, past: Past) -> Iterator[Reason]:
 
 
 def _warnings(record: Json, own: LineMakers) -> Iterator[Reason]:
-    """Yield a reason for each warning on the screen, except those that another reason repeats."""
+    """Yield a reason for each warning on the screen, except for warnings that another reason covers."""
     if record["event"] in ("iteration.ended", "budget.exceeded", "agent.ended", "gate.ended"):
         return
     for line in lines(record, own):
@@ -174,7 +174,7 @@ def stopped(record: Json) -> str:
 _OF_RUN = "money, tokens and time are counted over all sessions of a run, and tested before each call"
 _OF_ALL_RUNS = "a budget counts all runs of the user, with what running calls have reserved; tested before each call"
 _LIMITS = {  # keyed by kind of cause
-    "upgrade": "another version of rooda was installed; a process never runs parts of two",
+    "upgrade": "another version of rooda was installed; a process never runs code of two versions",
     "account": 'a usage limit is not waited for with on_limit = "stop"',
     **dict.fromkeys(("cost", "tokens", "time"), _OF_RUN),
 }
