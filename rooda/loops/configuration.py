@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 
 def load(workspace: str, config: str | None = None, environ: Mapping[str, str] | None = None) -> Settings:
-    """Load the settings from the environment and all files; one ConfigProblem lists all errors."""
+    """Load the settings from the environment and all settings files; raise one ConfigProblem that lists all errors."""
     return layers.load(workspace, config, environ, registry.own_keys())
 
 
 def refuse_reserved(workspace: str, config: str | None = None) -> None:
-    """Raise ConfigProblem if a procedure has the name of a command; other errors are left to `load`."""
+    """Raise ConfigProblem if a procedure has the name of a command. Other errors alone raise nothing here."""
     if layers.has_reserved(workspace, config):
         load(workspace, config)
 
 
 def require_own(here: Where) -> None:
-    """Raise ConfigProblem if files of another user could decide what a command does in this workspace."""
+    """Raise ConfigProblem if files that belong to another user could control a loop in this workspace."""
     layers.require_own(os.path.abspath(here.workspace), here.config, os.environ, registry.own_keys())
 
 

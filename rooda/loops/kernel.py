@@ -14,7 +14,7 @@ class Saved(NamedTuple):
 
 
 class Store(Protocol):
-    """Saves and loads a loop's state. `load` after `carry(state)` returns that state."""
+    """Saves and loads the states of loops, one state per scope."""
 
     def load(self, scope: Scope) -> Saved: ...
 
@@ -23,7 +23,7 @@ class Store(Protocol):
 
 
 class StepStore(Store, Protocol):
-    """A store that also records steps. If its format stores their values, `load` returns them."""
+    """A store that also records finished steps. `load` returns their values if the store's file format keeps them."""
 
     def begin(self, scope: Scope, name: str) -> None: ...
 
@@ -36,7 +36,7 @@ Value = TypeVar("Value")
 
 
 class StepReused(Exception):
-    """Raised if a loop function uses a step's name twice in one turn, which is a defect in it."""
+    """Raised if a loop function uses the same step name twice in one turn, which is a bug in that function."""
 
 
 class Turns:
@@ -88,7 +88,7 @@ class Run(Turns):
         return carried
 
     def child(self, name: str) -> "Run":
-        """Return a loop inside this turn, with its own states and steps."""
+        """Return a loop that runs inside this turn and saves its own state and steps."""
         if name in self._used:
             raise StepReused(f"child {name!r} of {self._scope} is used twice in one turn")
         self._used.add(name)

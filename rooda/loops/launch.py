@@ -21,7 +21,7 @@ from rooda.settings.where import Where
 from rooda.views.lines import Line, warning
 from rooda.views.screen import Screen, ScreenOptions
 
-LONGEST_WORD = 80  # characters shown of an option
+LONGEST_WORD = 80  # characters; a longer option is cut for display
 
 
 def check_agent(agent: Agent, workspace: str, prompt: str) -> str:
@@ -53,7 +53,10 @@ def announce_agent(agent: Agent, program: str, screen: Screen, remembered: Seque
 
 
 def take_lock(path: str, who: str, name: str, screen: Screen) -> lock.Lock | None:
-    """Take and return the lock; warn and return None if it can't be created. Undecided if another run holds it."""
+    """Take the lock at `path` and return it; warn and return None if it can't be created.
+
+    `who` names the loop in messages. Raises Undecided if another run holds the lock.
+    """
     try:
         tighten_home(os.path.dirname(os.path.dirname(path)))
         held = lock.acquire(path) or _after_a_dying_run(path)
@@ -88,7 +91,7 @@ def _write_owner(held: lock.Lock) -> None:
 
 
 def with_earlier_limits(setup: Setup, workspace: str, kind: str, name: str, typed: Json) -> Setup:
-    """Return a resumed run's setup. Its limits are those given now, else the last session's, else the settings'."""
+    """Return a resumed run's setup. Each limit comes from `typed`, else the last session, else the settings."""
     before = history.last_limits(workspace, name, kind)._asdict() | limits_set(workspace, kind, name)
     fields = {row.into.removeprefix("budget."): key for key, row in LOOP.items() if row.into.startswith("budget.")}
     going_on = {field: before[field] for field, key in fields.items() if key not in typed and before[field]}
@@ -113,7 +116,7 @@ def _shown(word: str) -> str:
 
 
 def _after_a_dying_run(path: str) -> lock.Lock | None:
-    """Take the lock of a run whose process is dead as soon as it is free; None if the process is alive.
+    """Wait until the lock of a dead process is free, and take it; return None if its process is alive.
 
     A run that has just started has not written its PID yet, so the lock may still name a dead process.
     """
@@ -139,7 +142,7 @@ def _end_survivors(held: lock.Lock, screen: Screen) -> None:
 def in_worktree(
     where: Where, name: str, screen: Screen, work: Callable[[Where], int], wanted: NewWorktree
 ) -> int:
-    """Call `work` in a new worktree called `name`; return its exit code."""
+    """Create a worktree for the loop `name`, call `work` in it, and return the exit code of `work`."""
     there = _make_worktree(where, name, screen, wanted)
     config = f" --config {shlex.quote(there.config)}" if there.config else ""
     screen.place = f"-C {shlex.quote(there.workspace)}{config}"

@@ -17,12 +17,12 @@ SUBMODULE = "160000"  # the mode of a submodule in git's index
 
 
 def check(wanted: NewWorktree, workspace: str) -> None:
-    """Raise UsageProblem for a path outside of the workspace, and for a link to an environment that imports it."""
+    """Raise UsageProblem for a path outside of the workspace or a link to an editable install of its code."""
     for key, names in (("copy", wanted.copy), ("link", wanted.link)):
         for name in names:
             if key not in wanted.may_leave and not _is_inside(workspace, name):
                 what = f"[worktree] {key}: {name} is outside of the workspace; nothing was started."
-                raise UsageProblem(what, "Only your own settings (rooda config path) can name it.")
+                raise UsageProblem(what, "Only your own settings may name such a path; see: rooda config path")
     for name in wanted.link:
         if _has_editable(os.path.join(workspace, os.path.expanduser(name)), workspace):
             what = f"[worktree] link: {name} has an editable install of this project; tests in the worktree would run"
@@ -52,7 +52,7 @@ def _has_editable(folder: str, workspace: str) -> bool:
 
 
 def _install_records(folder: str) -> Iterator[str]:
-    """Yield the files of a virtual environment that say from where its packages are imported."""
+    """Yield the files of a virtual environment that can point to packages outside of it, such as *.pth."""
     library = os.path.join(folder, "lib")
     for version in files.list_folder(library) if os.path.lexists(os.path.join(folder, "pyvenv.cfg")) else ():
         packages = os.path.join(library, version, "site-packages")
@@ -62,15 +62,15 @@ def _install_records(folder: str) -> Iterator[str]:
 
 
 def prepare(wanted: NewWorktree, workspace: str, there: str, say: Callable[[str], None]) -> None:
-    """Copy, link and set up. `there`: the workspace in the new worktree. Raises UsageProblem if the setup fails."""
+    """Prepare the new worktree, whose workspace is `there`. Raises UsageProblem if the setup command fails."""
     for name in (*wanted.copy, *wanted.link):
         source = os.path.join(workspace, os.path.expanduser(name))
         inside = _is_inside(workspace, name) and not os.path.isabs(name)
         target = os.path.join(there, os.path.normpath(name) if inside else os.path.basename(source.rstrip(os.sep)))
         if not os.path.lexists(source):
-            say(f"[worktree] {name} is not there; it was left out")
+            say(f"[worktree] {name} does not exist; skipped")
         elif os.path.lexists(target):
-            say(f"[worktree] {name} is in the worktree already; it was left as it is")
+            say(f"[worktree] {name} is already in the worktree; not replaced")
         else:
             files.make_folder(os.path.dirname(target))
             files.link(target, os.path.realpath(source)) if name in wanted.link else _copy(source, target)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RunOptions(NamedTuple):
-    """Options given on the command line. `flags` holds those of settings."""
+    """Options given on the command line. `flags`: the values of options that override settings, by setting."""
 
     flags: Json
     dry_run: bool = False
@@ -28,10 +28,10 @@ class RunOptions(NamedTuple):
     verbose: bool = False
     quiet: bool = False
     worktree: bool = False
-    remembered: tuple[str, ...] = ()  # options reused from an earlier start, see loops/remembered
+    remembered: tuple[str, ...] = ()  # options reused from an earlier start, see loops/remembered.py
     untrusted: bool = False  # ignore commands and programs configured in the workspace's files
     warn_unknown: bool = False  # warn about misspelt keys instead of refusing them
-    task: str = ""  # the argument TASK of a procedure; it is also the first of its contexts
+    task: str = ""  # a procedure's argument TASK; also the first item of the option `context`
 
 
 _FOLDER = click.Path(exists=True, file_okay=False)
@@ -113,7 +113,7 @@ def _way(keys: Mapping[str, Key]) -> list[click.Parameter]:
         click.Option(
             ["--untrusted"], is_flag=True, help="Ignore commands and programs configured in the workspace's files."
         ),
-        click.Option(["--detach"], is_flag=True, help="Run in the background; see status, logs -f, stop."),
+        click.Option(["--detach"], is_flag=True, help="Run in the background; see rooda status, logs -f, stop."),
         click.Option(["-C", "directory"], metavar="DIR", type=_FOLDER, help="Work in DIR."),
         click.Option(["--config"], metavar="FILE", type=click.Path(), help="Use FILE instead of rooda.toml."),
     ]

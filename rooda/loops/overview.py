@@ -20,11 +20,11 @@ from rooda.views.status_table import Row, unreadable
 if TYPE_CHECKING:
     from rooda.agents.prices import Prices
 
-SELDOM = 10  # loops that aren't running are read again at every tenth refresh
+SELDOM = 10  # refreshes after which loops that aren't running are read again
 
 
 class Found(NamedTuple):
-    """A loop's row in the status table, and the details in its files."""
+    """A loop's row in the status table, and the details read from the loop's files."""
 
     row: Row
     facts: Json
@@ -36,7 +36,7 @@ class Overview:
     def __init__(self, here: Where) -> None:
         self._here = here
         self._logs: dict[str, SessionLog] = {}
-        self._closed: dict[str, tuple[Spent, float]] = {}  # sums of sessions that have ended
+        self._closed: dict[str, tuple[Spent, float]] = {}  # cost and seconds of sessions that have ended
         self._idle: dict[str, list[Row]] = {}
         self._looks: dict[str, int] = {}
         self._running: dict[str, list[Loop]] = {}
@@ -70,7 +70,7 @@ class Overview:
         return [self._row(workspace, loop, _facts(workspace, loop)) for loop in running] + self._idle[workspace]
 
     def _row(self, workspace: str, loop: Loop, facts: Json) -> Row:
-        """Return a loop's row, from the details in its files and from its events."""
+        """Return a loop's row. `facts`: the details in its files."""
         running, pid = bool(facts.get("running")), facts.get("pid")
         newest, spent, elapsed = self._read(workspace, loop.kind, loop.name, running)
         now, ended, run = newest.now, newest.ended, newest.run

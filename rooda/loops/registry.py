@@ -1,6 +1,6 @@
 """Registry of the loop kinds: one row per kind, and the interface that each kind implements.
 
-No other module outside of the slices names a kind.
+No other module outside of the kinds' own packages names a kind.
 """
 
 import importlib
@@ -38,11 +38,11 @@ class Row(NamedTuple):
     branches: str = ""  # or if the repository has a branch below this prefix,
     git_homes: tuple[str, ...] = ()  # or one of these paths in its git folder
     resume: str = "rooda resume {name}"
-    locks: str = ""  # prefix of its lock files in `.rooda`; of a running loop, only the lock may be left
+    locks: str = ""  # prefix of its lock files in `.rooda`; an agent may delete a running loop's other files
     only_name: str = ""  # name of its loop, if a workspace can have only one of this kind
-    explains_pause: bool = False  # its status lines say why it paused
+    explains_pause: bool = False  # its status lines already say why it paused
     on_branch: bool = False  # its state is committed: undo needs its branch, and a resume drops later commits
-    hears_notes: bool = False  # its prompts have the notes of `rooda say`
+    hears_notes: bool = False  # its prompts include the notes given with `rooda say`
     can_set_iterations: bool = False  # `rooda set --iterations` changes its limit
     demo: str = ""  # module that creates a demo project
 
@@ -86,7 +86,7 @@ KINDS = {
 
 
 def own_keys() -> "OwnKeys":
-    """Return the settings that only one loop kind has, keyed by kind; those of procedures are in the schema."""
+    """Return the settings that only one loop kind has, keyed by kind; settings/schema.py has those of procedures."""
     return {kind: _module(kind, "keys").OWN for kind in KINDS if kind != OODA}
 
 
@@ -115,7 +115,7 @@ def gates(settings: "Settings", name: str) -> "list[tuple[str, str, ConfigProble
 
 
 def gates_left(settings: "Settings", name: str) -> list[str]:
-    """Return a line for each line of AGENTS.md that looks like a gate and is not taken as one."""
+    """Return a message for each line of AGENTS.md that looks like a quality gate but is not used as one."""
     found: list[str] = _module(OODA, "kind").gates_left(settings, name)
     return found
 
@@ -126,7 +126,7 @@ def view(kind: object) -> "View":
 
 
 class Kind(Protocol):
-    """The interface that each loop kind's kind.py implements, which mypy checks there. NAME is a loop's name."""
+    """The interface that each loop kind's kind.py implements, as mypy checks there. NAME is the loop called `name`."""
 
     def locks(self, workspace: str) -> "dict[str, str]":
         """Return the lock paths of all loops that ever ran in the workspace, keyed by loop name."""
@@ -140,7 +140,7 @@ class Kind(Protocol):
     def facts(self, workspace: str, name: str | None) -> "list[Json]":
         """Return the details in NAME's files; without a name, for each loop that runs or can be resumed.
 
-        Each has `running` and `pid`.
+        Each has the keys `running` and, unless its state file is damaged, `pid`.
         """
 
     def facts_of_running(self, workspace: str, name: str) -> "Json":
@@ -168,7 +168,7 @@ class Kind(Protocol):
         """Return the saved commands and prompts that a resume of NAME would use and this user has not signed."""
 
     def is_name(self, name: str) -> bool:
-        """True if only loops of this kind have names of NAME's form."""
+        """True if `name` has a form that only names of this kind's loops have."""
 
     def close(self, workspace: str, name: str, reason: str) -> bool:
         """Record that NAME must not be resumed; return False if loops of this kind always stay resumable."""

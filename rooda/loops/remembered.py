@@ -18,10 +18,10 @@ from rooda.settings.where import Where
 if TYPE_CHECKING:
     import click
 
-AGENT = ("agent", "ai_cmd", "ai_cmd_alias")  # each replaces the others
+AGENT = ("agent", "ai_cmd", "ai_cmd_alias")  # giving one of them now replaces all three
 
 
-GROUPS = ("agent", "prompt", "way", "screen", "config", "call", "steps")  # in the order of display
+GROUPS = ("agent", "prompt", "way", "screen", "config", "call", "steps")  # groups of options, in the order of display
 
 
 def _kept() -> tuple[str, ...]:
@@ -46,7 +46,7 @@ KEPT, FILES = _kept(), _files()
 
 
 class Option(NamedTuple):
-    """An option reused from an earlier start, with its value as it was given."""
+    """An option reused from an earlier start, with the value that the user gave."""
 
     parameter: "click.Parameter"
     value: Any
@@ -67,7 +67,7 @@ class Option(NamedTuple):
 def with_remembered(here: Where, typed: Mapping[str, Any], kind: str, name: str, begun: str = "") -> tuple[Where, Json]:
     """Return workspace and options of a resume. Options given now win over those of the earlier start.
 
-    The reused ones are also listed under `remembered`. `begun`: the session that began the run, if its state says so.
+    The reused ones are also listed under `remembered`. `begun`: ID of the session that started the run, if it is known.
     """
     from rooda.loops import signed
 
@@ -139,7 +139,7 @@ def _options(context: "click.Context", known: Json) -> dict[str, Option]:
 
 
 def _replaced(name: str, here: Where, typed: Mapping[str, Any], before: Mapping[str, Option]) -> bool:
-    """True if an option given now replaces this one. A model depends on the agent; parameters are merged by name."""
+    """True if an option given now replaces this one. Another agent drops the model; --param values are merged."""
     if name == "model":
         agent, was = typed.get("agent") or typed.get("ai_cmd_alias"), [each.value for each in before.values()]
         return bool(typed.get("model")) or (agent is not None and agent not in was)
@@ -166,7 +166,7 @@ def _with_secrets(option: Option) -> Option:
 
 
 def _from_here(option: Option, folder: str, workspace: str) -> Option:
-    """Make an option's paths absolute. They are relative to `folder`, where the earlier command was run."""
+    """Make paths relative to `folder`, where the earlier command was run, absolute. Files in the workspace stay."""
     if option.name == "config":
         return option._replace(value=os.path.abspath(os.path.join(folder, option.value)))
     if option.name not in FILES:

@@ -15,7 +15,7 @@ from rooda.run.history import SessionLog
 from rooda.run.seal import Doubt
 
 HOME = ".rooda"
-_accepted: set[str] = set()  # doubts that the user accepted in this process: without a key nothing can be signed
+_accepted: set[str] = set()  # doubts that the user accepted in this process; needed if there is no key to sign with
 
 
 def refuse_tracked(workspace: str) -> None:
@@ -31,7 +31,7 @@ def refuse_tracked(workspace: str) -> None:
 def require(workspace: str, kind: str, name: str, begun: str = "") -> None:
     """Ask the user to accept unsigned commands and prompts that a resume would use; raise Undecided otherwise.
 
-    `begun`: the session that began the run, if its state says so.
+    `begun`: ID of the session that started the run, if it is known.
     """
     refuse_tracked(workspace)
     found = [*doubts(workspace, kind, name, begun)]
@@ -49,7 +49,7 @@ def require(workspace: str, kind: str, name: str, begun: str = "") -> None:
 
 
 def sign_all(workspace: str) -> list[str]:
-    """Sign everything that a resume in this workspace would use, and all orders and logs; return it as lines."""
+    """Sign all that resumes in this workspace use, with orders (stop, pause) and logs; return it as lines of text."""
     refuse_tracked(workspace)
     lines = list[str]()
     for loop in registry.resumable(workspace):
@@ -62,7 +62,7 @@ def sign_all(workspace: str) -> list[str]:
 
 
 def _signed_records(session: SessionLog, workspace: str, kind: str) -> list[str]:
-    """Sign a session's start, order and log, so that `rooda resume --all` accepts them; return what was signed."""
+    """Sign a session's start, order and log, so that `rooda resume --all` accepts them; return lines that list them."""
     place, origin, found = session.folder, folder.origin_of(session.folder), list[str]()
     if origin and _doubt_about_start(session, origin, workspace, kind):
         folder.sign_origin(place, {**origin, "loop": kind, **folder.place_of(workspace)})

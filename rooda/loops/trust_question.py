@@ -19,8 +19,8 @@ from rooda.views.say import say, screen_size
 
 VARIABLE = "ROODA_TRUST"
 EVERYTHING = "all"
-WIDTHS = (14, 18)  # of label and place in the question
-LEFT = 6  # screen lines that the list leaves free
+WIDTHS = (14, 18)  # columns of the label and of the place
+LEFT = 6  # screen lines kept free for the title and the question
 YES, NO, IGNORE = "yes", "no", "ignore"
 
 
@@ -56,7 +56,7 @@ def _accepted_for_this_start(seen: Seen) -> bool:
 
 
 def _answer(seen: Seen, verdict: Verdict, hint: str) -> str:
-    """Show what would run and return the user's answer; raise Undecided without a terminal or if it is no."""
+    """Show what would run and return the user's answer; raise Undecided for "no" or without a terminal."""
     title = _title(seen, verdict)
     if not questions.at_terminal():
         raise Undecided(f"{title[:-1]}; nothing was started.\n{question_lines(verdict, whole=True)}", hint)
@@ -93,7 +93,7 @@ def _hint(seen: Seen, found: Settings, config: str | None) -> str:
 
 
 def question_lines(verdict: Verdict, most: int = 1_000_000, whole: bool = False) -> str:
-    """Return one line per setting in question; after a change, prefixed with + or -."""
+    """Return at most `most` lines, one per setting in question. After a change, each begins with + or -."""
     marked = [("+ " if verdict.is_change else "  ", fact) for fact in verdict.added]
     marked += [("- ", fact) for fact in verdict.removed]
     lines = [f"{mark}{fact_line(fact, whole)}" for mark, fact in marked]
