@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 
 def procedure_command(name: str, where: Where, words: Sequence[str]) -> click.Command:
-    """Return a procedure's command; raise UsageProblem for an unknown name, unless -C or --config may define it."""
+    """Return a procedure's command.
+
+    Raises UsageProblem for an unknown name, unless `words` contains -C or --config: those settings may define it.
+    """
     found = configuration.load(where.workspace, where.config)
     if name in procedures.names(found):
         summary = procedures.summary(found, name)
@@ -110,7 +113,7 @@ run = _Run("run", help="Run a procedure: `rooda run build` is `rooda build`.", s
 def dry_run(found: "layers.Settings", procedure: Procedure, where: Where, asked: RunOptions) -> int:
     """Print what a run would do and its whole prompt, without reading state, writing files or starting an agent.
 
-    A missing agent is reported and no error. A prompt that is too long is printed before the error.
+    A missing agent is only reported. A prompt that is too long for the agent is printed before the error.
     """
     setup = procedure.setup
     refusals = _refusals(found, procedure := gates.with_gates(found, procedure), where.workspace)
@@ -145,7 +148,7 @@ def _without_commands(procedure: Procedure) -> str:
 
 
 def _refusals(found: "layers.Settings", procedure: Procedure, workspace: str) -> list[str]:
-    """Return why a start would be refused: misspelt keys, the agent, a gate, or settings that need git."""
+    """Return the reasons why a start would be refused, such as misspelt keys or a missing agent, gate or repository."""
     agent = procedure.setup.agent
     problems: list[RoodaError] = [ConfigProblem(each) for each in found.misspelt]
     problems += [] if agent else [ConfigProblem(agents.no_agent_text(found))]
@@ -233,7 +236,7 @@ def list_(ctx: click.Context, as_json: bool) -> int:
 
 
 COLUMNS, LONGEST_NAME = 80, 24
-FIRST = "Work"  # the group without a title
+FIRST = "Work"  # the first group, printed without a title
 _GROUPS = {"build": FIRST, "audit-": "Audit", "draft-plan-": "Plan", "publish-plan": "Plan"}
 
 

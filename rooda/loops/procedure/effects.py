@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from rooda.run.event_records import Event
     from rooda.run.session import Session
 
-COMPARED = 1_048_576  # bytes at the end of a gate's output that are compared
-RunCommand: TypeAlias = Callable[[Fragment, str], str]  # arguments: the fragment, a label for its output file
-TICK = 0.1  # seconds; file systems' clocks are finer
+COMPARED = 1_048_576  # bytes; only this much of the end of a gate's output is compared
+RunCommand: TypeAlias = Callable[[Fragment, str], str]  # arguments: fragment, label of its output file
+TICK = 0.1  # seconds; timestamps of files are finer than this
 
 
 class Effects(World):
@@ -55,14 +55,14 @@ class Effects(World):
         return Changes(session.context.workspace, self._name, session.recorder, session.emit, self._resumed)
 
     def compose(self, procedure: Procedure, iteration: int) -> Prompt:
-        marks = () if procedure.preamble else prompt_marks(procedure)  # a preamble names the iteration
+        marks = () if procedure.preamble else prompt_marks(procedure)  # a preamble contains the iteration number
         same, self._marks = bool(marks) and marks == self._marks, marks
         status, before = self._status.text(procedure), self._reported
         self._reported = status
         from rooda.run.prompts import Measure
 
         def text() -> str:
-            """Return the last prompt with the new status, since only that has changed; else read all files again."""
+            """Return the last prompt with the new status if only the status has changed; else read all files again."""
             last = self._session.last_prompt() if same and before and status else ""
             if last:
                 return with_new_status(last, before, status)
@@ -78,7 +78,7 @@ class Effects(World):
             raise PromptProblem(what, "Free some disk space, or make the folder writable.") from None
 
     def _output_of(self, number: int, fragment: Fragment, label: str) -> str:
-        """Run the command of a fragment and return its output, or why it failed."""
+        """Run the command of a fragment and return its output; if it failed, below a line that says why."""
         from rooda.loops.procedure import feedback
         from rooda.loops.procedure.status import ends_of
 
@@ -102,7 +102,7 @@ class Effects(World):
         return f"{result.verdict} {self._digest(result.output)}" if compared else result.verdict
 
     def _digest(self, path: str) -> str:
-        """Return a hash of the end of a gate's output, without what differs between two runs of the same gate."""
+        """Return a hash of the end of a gate's output, ignoring noise that differs in each run, such as PIDs."""
         try:
             text = files.tail(path, COMPARED).decode("utf-8", "replace")
         except OSError:
@@ -158,9 +158,9 @@ def prompt_text(
 
 
 def prompt_marks(procedure: Procedure) -> tuple[tuple[int, ...], ...]:
-    """Return fingerprints of the prompt's files, which differ from earlier ones if a file may have changed.
+    """Return fingerprints of the prompt's files; equal fingerprints mean that no file has changed.
 
-    Empty if a file is missing, or so new that its timestamp might not show its next change, or if a part is a command.
+    Empty if a fragment is a command, or if a file is missing or so new that its next change might go unnoticed.
     """
     if any(fragment.command for phase in procedure.phases for fragment in phase.fragments):
         return ()

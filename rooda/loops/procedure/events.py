@@ -56,9 +56,9 @@ class LastIteration(TypedDict, total=False):
 
 
 class RunStarted(Event, name="run.started", durable=True):
-    iterations: int  # iterations completed by earlier sessions, 0 at a start
+    iterations: int  # iterations that earlier sessions completed; 0 for a new run
     max_iterations: int  # the limit, 0 = none
-    elapsed: float  # run time of earlier sessions
+    elapsed: float  # seconds that the agents of earlier sessions ran
     gates: list[GateFacts]  # the quality gates in force, each with the file and line that define it
     limits: Limits  # `cost` in dollars, `tokens`, `seconds`; 0 = no limit
 
@@ -89,7 +89,7 @@ class IterationEnded(Event, name="iteration.ended", durable=True):
     iteration: int
     max_iterations: int  # the limit, 0 = none
     phase: Literal["persist"]  # the part of the iteration
-    elapsed: float  # the agent's run time, gates not included
+    elapsed: float  # seconds that the agent ran; gates are not included
     outcome: Outcome  # how the iteration ended
     exit_code: int  # the agent's exit code
     ended: Ended  # as in `agent.ended`
@@ -102,13 +102,13 @@ class IterationEnded(Event, name="iteration.ended", durable=True):
     said: str  # the agent's last words, or the reason it gave with FAILURE; empty if the iteration succeeded
     gates_failed: str  # as `summary` in `gates.ended`
     consecutive_failures: int  # after this iteration
-    failure_threshold: int  # at which the run aborts
+    failure_threshold: int  # number of consecutive failures at which the run aborts
     commit: str = ABSENT  # only if rooda committed the changes: the commit
     commit_refused: str = ABSENT  # only if git refused to commit the changes: why
     undone: str = ABSENT  # only if rooda undid the changes: the snapshot that keeps them
-    # only if a setting asks for it: results of the gates as in `baseline.ended`; `stuck` and `blocked`, the iterations
-    # in a row without progress; `tree`, the work tree before the first blocked one; `reason`, the agent's reason in the
-    # last one; `base`, the work tree at the last commit by rooda
+    # only if a setting needs it for a resume: `gates`, their results as in `baseline.ended`; `stuck`, the iterations in
+    # a row without progress; `blocked`, the promises of FAILURE in a row; `tree`, the work tree before the first of
+    # these promises; `reason`, the agent's reason in the last one; `base`, the work tree at the last commit by rooda
     remembered: Remembered = ABSENT
 
 
@@ -127,12 +127,12 @@ class RunEnded(Event, name="run.ended", durable=True):
     iterations: int  # iterations completed, earlier sessions included
     max_iterations: int  # the limit, 0 = none
     consecutive_failures: int  # at the end
-    elapsed: float  # run time of earlier sessions, and this session's wall time
-    timing: Timing  # the agent's run times: `count`, `min`, `max`, `mean`, `stddev` if two or more; empty if none
+    elapsed: float  # seconds that the agents of earlier sessions ran, plus this session's wall time
+    timing: Timing  # seconds that each agent ran: `count`, `min`, `max`, `mean`, `stddev` if two or more; empty if none
     cause: EndCause = ABSENT
-    # only if the run ended at its limit with exit code 1: the last iteration, with fields of `iteration.ended`; empty
-    # if it is not on record; then `gates_failed` has the gates that were red before the first iteration
+    # only if the run ended at its iteration limit with exit code 1: the last iteration, with fields of
+    # `iteration.ended`; if it is not on record, only `gates_failed`, the gates that were red before the first iteration
     last: LastIteration = ABSENT
-    blocked: int = ABSENT  # only if the reason is `blocked`: how often in a row
+    blocked: int = ABSENT  # only if the reason is `blocked`: the promises of FAILURE in a row
     stuck: int = ABSENT  # only if the reason is `stuck`: the iterations in a row without progress
     red: list[str] = ABSENT  # only if the reason is `stuck`: names of the gates that are red

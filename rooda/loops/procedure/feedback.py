@@ -11,10 +11,10 @@ from rooda.loops.procedure.model import Procedure
 from rooda.run.records import CommandResult, Gate
 from rooda.run.spending import BudgetUse, dollars
 
-LINES = 30  # at the end of a gate's output
-LONGEST = 4_000  # characters of one gate's output
-LONGEST_OF_ALL = 12_000  # characters of the output of all gates
-LONGEST_FRAGMENT = 10_000  # characters of a prompt fragment that is a command
+LINES = 30  # shown of the end of a gate's output
+LONGEST = 4_000  # characters shown of one gate's output
+LONGEST_OF_ALL = 12_000  # characters shown of all gates' outputs together
+LONGEST_FRAGMENT = 10_000  # characters shown of a command's output in a prompt fragment
 MOST_FILES = 20
 PASS = "pass"
 HEAD = "Written by rooda, the program that runs this loop."
@@ -28,7 +28,7 @@ _REASONS = {
 
 
 class Past:
-    """The iterations of a run so far, followed from its events."""
+    """The iterations of a run so far, as its events report them."""
 
     EVENTS = (
         *("iteration.started", "agent.started", "agent.ended", "gate.ended", "iteration.ended", "snapshot.taken"),
@@ -36,7 +36,7 @@ class Past:
     )
 
     def __init__(self, events: Iterable[Json] = (), limit: int = 0) -> None:
-        self.number, self.limit = 1, limit  # the current iteration, from 1, and their maximum
+        self.number, self.limit = 1, limit  # the current iteration, counted from 1, and the iteration limit
         self.last: Json = {}  # `iteration.ended` of the last iteration, or its equivalent after a crash
         self._verdicts: dict[tuple[str, int], Json] = {}  # the last `gate.ended` of each gate; names may repeat
         self._checked: list[str] = []  # gates of the current iteration
@@ -96,7 +96,7 @@ class Past:
 
 
 class Left(NamedTuple):
-    """The limits of the run with what it has used of them, and the limits of a call."""
+    """The run's limits and what it has used of them; the limits of a single call."""
 
     used: BudgetUse = BudgetUse()
     call_seconds: float = 0.0  # 0 = no limit
@@ -119,17 +119,17 @@ class Changed(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """Facts for the section that the events of the run do not hold."""
+    """Data for the STATUS section that the events of the run do not contain."""
 
     left: Left = Left()
-    notes: Sequence[str] = ()  # of the user
-    remarks: Sequence[str] = ()  # of rooda, one line each
+    notes: Sequence[str] = ()  # from the user
+    remarks: Sequence[str] = ()  # from rooda, one line each
     outputs: Sequence[Output] = ()  # of failed gates
     changed: Changed | None = None
 
 
 def section(past: Past, gates: Sequence[Gate], facts: Facts) -> str:
-    """Return the text of the section. It is needed only with gates, notes, or an iteration that did not succeed."""
+    """Return the STATUS section. A prompt needs one only for gates, notes, remarks, or after a failed iteration."""
     notes = [f"- {_one_line(note)}" for note in facts.notes]
     parts = [
         HEAD,
@@ -148,7 +148,7 @@ def _number(past: Past) -> str:
 
 
 def _left(left: Left) -> list[str]:
-    """Return what is left of the limits of the run, and the limits of this call."""
+    """Return lines that say what is left of the run's limits, and what the limits of this call are."""
     (cost, tokens, seconds), spent, ran = left.used
     calls = "1 call" if spent.unknown == 1 else f"{spent.unknown} calls"
     doubt = f" (the cost of {calls} is unknown)" if spent.unknown else ""
@@ -170,7 +170,7 @@ def span(seconds: float) -> str:
 
 
 def _last(last: Json, changed: Changed | None) -> Iterator[str]:
-    """Yield what happened to the last iteration; nothing before the first."""
+    """Yield lines that say how the last iteration ended; none in the first iteration of a run."""
     if not last:
         return
     number, outcome = last["iteration"] + 1, last["outcome"]
@@ -275,7 +275,7 @@ def command_text(command: str, done: CommandResult, output: str, clean: Callable
 
 
 def room_for(count: int) -> int:
-    """Return the characters that each of `count` outputs may have."""
+    """Return how many characters each of `count` outputs may have."""
     return min(LONGEST, LONGEST_OF_ALL // max(count, 1))
 
 
@@ -283,7 +283,7 @@ def shortened(text: str, room: int) -> str:
     """Cut the middle of a text that is too long; a mark says how much is missing."""
     if len(text) <= room:
         return text
-    kept = max(room - 50, 2) // 2  # the mark has up to 50 characters
+    kept = max(room - 50, 2) // 2  # the mark "[… N characters left out …]" has up to 50 characters
     return f"{text[:kept]}\n[… {len(text) - 2 * kept:,} characters left out …]\n{text[-kept:]}"
 
 

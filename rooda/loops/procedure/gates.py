@@ -40,7 +40,7 @@ def _of_project(workspace: str, commands: bool) -> "gates_md.Found | None":
 
 
 def problem(gate: Gate, workspace: str, baseline: bool = False) -> ConfigProblem | None:
-    """Return an error if the gate's program does not exist. With `baseline` a path in the workspace may be missing."""
+    """Return an error if the gate's program does not exist. With `baseline` a relative path may still be missing."""
     from rooda.run import gate_programs
 
     name = gate_programs.missing(gate.command, workspace)
@@ -57,7 +57,7 @@ def problem(gate: Gate, workspace: str, baseline: bool = False) -> ConfigProblem
 def problems(procedure: Procedure, workspace: str, before_worktree: bool = False) -> list[ConfigProblem]:
     """Return an error for each gate whose program does not exist.
 
-    `before_worktree`: the gates will run in a worktree that does not exist yet, so paths are looked up later.
+    `before_worktree`: the gates will run in a worktree that does not exist yet, so relative paths are checked later.
     """
     may_come = procedure.baseline or before_worktree
     return [found for gate in procedure.gates or () if (found := problem(gate, workspace, may_come))]
@@ -71,7 +71,7 @@ def require_in_worktree(procedure: Procedure, worktree: str) -> None:
 
 
 def without_secrets(procedure: Procedure, workspace: str) -> Procedure:
-    """Return the procedure with stars in place of secrets in its gates, for display."""
+    """Return the procedure with the secrets in its gates masked, for display."""
     if not (procedure.gates or procedure.gates_left):
         return procedure
     from rooda.base import secrets
@@ -83,7 +83,7 @@ def without_secrets(procedure: Procedure, workspace: str) -> Procedure:
 
 
 def left_out(procedure: Procedure) -> list[str]:
-    """Return a line for each line of AGENTS.md that looks like a gate and is not taken as one."""
+    """Return a message for each line of AGENTS.md that looks like a quality gate but is not used as one."""
     left = procedure.gates_left
     return [f"{each.origin}: not taken as a quality gate, because {each.why}: {each.text}" for each in left]
 

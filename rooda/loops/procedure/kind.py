@@ -118,7 +118,7 @@ def resume(name: str, where: "Where", typed: Json) -> int:
 
 
 def doubt(workspace: str, name: str) -> "Doubt | None":
-    return None  # the state names no command
+    return None  # the state file contains no commands
 
 
 def is_name(name: str) -> bool:
@@ -159,7 +159,7 @@ def gates_in_force(settings: "Settings", name: str) -> "list[tuple[str, str, Con
 
 
 def gates_left(settings: "Settings", name: str) -> list[str]:
-    """Return a line for each line of AGENTS.md that looks like a gate and is not taken as one."""
+    """Return a message for each line of AGENTS.md that looks like a quality gate but is not used as one."""
     from rooda.loops.procedure import gates
 
     return gates.left_out(gates.without_secrets(_with_gates(settings, name), settings.workspace))
@@ -174,6 +174,6 @@ def _with_gates(settings: "Settings", name: str) -> "Procedure":
 
 if TYPE_CHECKING:  # mypy checks that this module implements the interface
     from rooda.loops import registry
-    from rooda.loops.procedure import kind  # noqa: PLW0406 - itself, as mypy sees it
+    from rooda.loops.procedure import kind  # noqa: PLW0406 - this module, so that mypy checks its type
 
     _CONTRACT: registry.Kind = kind

@@ -59,7 +59,7 @@ def ooda(turns: Turns, start: OodaState, procedure: Procedure, world: World, ear
         except LimitReached as limit:
             ending = Ending("limit", UNFINISHED, note=limit.what, cause=limit.cause)
             break
-        if reply.outcome == USAGE_LIMIT:  # neither an iteration nor a failure
+        if reply.outcome == USAGE_LIMIT:  # counts neither as an iteration nor as a failure
             state = turns.carry(state)
             continue
         turn = judged(procedure, state, past, before, reply, world)
@@ -89,7 +89,7 @@ class Turn(NamedTuple):
 
 
 def begun(procedure: Procedure, state: OodaState, world: World, earlier: Progress) -> Progress:
-    """Return what the first iteration remembers; in a new run, after measuring the baseline."""
+    """Finish an interrupted undo, run the baseline if a new run needs it, and return the progress to begin with."""
     past = progress.forgiven(procedure, earlier)
     gates = procedure.gates or ()
     if procedure.on_red == "undo" and all(past.undoing):
@@ -110,7 +110,7 @@ def begun(procedure: Procedure, state: OodaState, world: World, earlier: Progres
 
 
 def judged(procedure: Procedure, state: OodaState, past: Progress, before: str, reply: Reply, world: World) -> Turn:
-    """Run the gates if the agent succeeded, and judge the iteration; commit or undo its changes if asked to."""
+    """Run the gates if the agent succeeded, and judge the iteration. Commit or undo its changes if configured."""
     after = world.tree() if progress.needs_tree_after(procedure, past, reply) else ""
     gates = world.check(procedure.gates or (), state.iteration) if reply.ok else Gates()
     results = world.results(gates, progress.compares_outputs(procedure)) if progress.is_watched(procedure) else {}
@@ -126,7 +126,7 @@ def judged(procedure: Procedure, state: OodaState, past: Progress, before: str, 
 
 
 def message_of(reply: Reply) -> str:
-    """Return the agent's final message; "" for a raw command, whose output has none."""
+    """Return the agent's final message; "" for a raw command, whose output does not mark one."""
     return "" if reply.output == "text" else reply.answer.text
 
 
@@ -146,7 +146,7 @@ def call_of(procedure: Procedure, state: OodaState, prompt: Prompt) -> Call:
 def why_stop(
     state: OodaState, signal: int, past: Progress = NOTHING, procedure: Procedure | None = None
 ) -> Ending | None:
-    """Return the ending if the loop must stop. Failures win over the iteration limit, and both over a late signal."""
+    """Return the ending if the loop must stop. Failures win over the iteration limit, both over a late signal."""
     if state.status == INTERRUPTED:
         return Ending("signal", code_of_signal(signal), signal)
     if state.status == COMPLETED:
@@ -167,12 +167,12 @@ def why_stop(
 
 
 def at_limit(reached: Cause | None) -> Ending | None:
-    """Return the ending if a limit of cost, tokens or time is reached: the run can be resumed with a higher limit."""
+    """Return the ending if a limit of cost, tokens or time is reached. A resume with a higher limit can continue."""
     return Ending("limit", UNFINISHED, note=in_words(reached), cause=reached) if reached else None
 
 
 def next_state(state: OodaState, turn: Turn, now: str) -> OodaState:
-    """Return the state after an iteration. Every call that was started counts, however it ended."""
+    """Return the state after an iteration. Every call that was started counts as an iteration."""
     closed = state._replace(
         iteration=state.iteration + 1,
         last_iteration_at=now,
@@ -210,14 +210,14 @@ def iteration_ended(before: OodaState, state: OodaState, turn: Turn) -> Iteratio
 
 
 def _further(turn: Turn) -> dict[str, Any]:
-    """Return the fields that only some settings add."""
+    """Return the fields of `iteration.ended` that only some settings add."""
     found = {"commit": turn.commit, "commit_refused": turn.commit_refused, "undone": turn.undone}
     kept = progress.remembered(turn.past)
     return {key: value for key, value in found.items() if value} | ({"remembered": kept} if kept else {})
 
 
 def run_ended(state: OodaState, ending: Ending, start: OodaState, session: float, past: Progress = NOTHING) -> RunEnded:
-    """Return the event that ends the run. `session`: this session's wall time; earlier ones count as agent run time."""
+    """Return the event that ends the run. `session`: its wall time in seconds; earlier ones count agents' run time."""
     return RunEnded(
         reason=ending.kind,
         status=state.status,

@@ -12,7 +12,7 @@ NO_PROGRESS = "no-progress"
 
 
 class Fragment(NamedTuple):
-    """A piece of a phase's prompt: inline `text`, or, for every prompt again, a file or the output of a command."""
+    """A piece of a phase's prompt: inline `text`, a file, or a command that runs for each prompt."""
 
     text: str | None = None
     path: str | None = None  # absolute
@@ -47,18 +47,18 @@ class Procedure(NamedTuple):
     display: str = ""
     summary: str = ""
     description: str = ""
-    builtin: bool = False  # at least one phase is a shipped one
+    builtin: bool = False  # at least one of its phases is a built-in one
     max_iterations: int = 0
     failure_threshold: int = 3
     count_failures: str = "red"  # red | no-progress
-    stuck_after: int = 5  # iterations without progress; 0 = any number
-    blocked_threshold: int = 0  # promises of FAILURE; 0 = any number
+    stuck_after: int = 5  # iterations without progress at which the run ends; 0 = never
+    blocked_threshold: int = 0  # promises of FAILURE at which the run ends; 0 = never
     baseline: bool = False  # run the gates once before the first iteration
     commit: str = "agent"  # agent | green
     on_red: str = "keep"  # keep | undo
     on_interrupted: str = "ask"
     gates: tuple[Gate, ...] | None = None  # None: not set, read AGENTS.md
-    gates_left: tuple[Left, ...] = ()  # lines of AGENTS.md that look like gates and are not taken
+    gates_left: tuple[Left, ...] = ()  # lines of AGENTS.md that look like gates but are not used
     gates_from_commands: bool = False  # use commands in AGENTS.md as gates if it defines none
     promise_signals: bool = False
     preamble: bool = False

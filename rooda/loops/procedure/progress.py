@@ -12,22 +12,22 @@ from rooda.agents.records import Reply
 from rooda.loops.procedure.model import NO_PROGRESS, Procedure
 from rooda.run.records import Gates
 
-EVENTS = ("baseline.ended", "iteration.ended", "snapshot.taken")  # hold what a resume remembers
-Results: TypeAlias = Mapping[str, str]  # by gate; empty: not known
+EVENTS = ("baseline.ended", "iteration.ended", "snapshot.taken")  # the events from which a resume rebuilds Progress
+Results: TypeAlias = Mapping[str, str]  # results by name of the gate; empty: not known
 
 
 class Progress(NamedTuple):
-    """What a run remembers of its earlier iterations. Its events hold it, so that a resume continues with it."""
+    """What a run remembers of its earlier iterations. A resume rebuilds it from the events of the run."""
 
     baseline: Mapping[str, str] = {}
-    gates: Mapping[str, str] = {}  # of the work tree at the beginning of the next iteration, as far as they are known
+    gates: Mapping[str, str] = {}  # the last results that apply to the work tree as the next iteration finds it
     stuck: int = 0  # iterations in a row that changed no result of a gate, while one was red
     blocked: int = 0  # promises of FAILURE in a row that left the work tree as it was
-    tree: str = ""  # the work tree before the first of them
-    reason: str = ""  # the agent's reason in the last of them
+    tree: str = ""  # the work tree before the first of these promises
+    reason: str = ""  # the agent's reason in the last of these promises
     base: str = ""  # the work tree at the last commit by rooda, or at the start
     over: str = ""  # the threshold that is reached: "stuck", "blocked" or ""
-    undoing: tuple[str, str] = ("", "")  # snapshots of an undo that was cut off: to restore, and to keep
+    undoing: tuple[str, str] = ("", "")  # of an undo that was cut off: snapshot to restore, snapshot to keep
     last: Mapping[str, Any] = {}  # the event `iteration.ended` of the last iteration that was not interrupted
 
 
@@ -53,7 +53,7 @@ class Seen(NamedTuple):
         return bool(self.before) and self.before == self.after
 
 
-# Which facts the rules need. By default they need none that takes a git process to find out.
+# What the rules need to know. With the default settings, none of it requires a git process.
 
 
 def compares_outputs(procedure: Procedure) -> bool:
@@ -74,7 +74,7 @@ def commits(procedure: Procedure) -> bool:
 
 
 def needs_tree_before(procedure: Procedure, past: Progress) -> bool:
-    """True if the work tree must be read before the agent starts, since a rule asks whether the agent changes it."""
+    """True if the work tree must be read before the agent starts, to compare it with the tree afterwards."""
     return _may_stand_still(procedure, past) or counts_blocked(procedure)
 
 
@@ -106,8 +106,9 @@ def is_unchanged(before: Results, now: Results) -> bool:
 def failed(procedure: Procedure, past: Progress, seen: Seen) -> bool:
     """Return True if the iteration failed.
 
-    Always if the agent failed or gave up. With a red gate always if failures count as `red`; with `no-progress` only if
-    it claimed SUCCESS, if a green gate turned red, or if neither a red gate's result nor the work tree changed.
+    It always fails if the agent failed or gave up. If a gate is red, it fails with `count_failures = "red"`; with
+    "no-progress" it fails only if the agent claimed SUCCESS, if a green gate turned red, or if neither a red gate's
+    result nor the work tree changed.
     """
     if not seen.reply.ok or seen.reply.promise == "FAILURE":
         return True
@@ -123,7 +124,7 @@ def must_commit(procedure: Procedure, seen: Seen) -> bool:
 
 
 def must_undo(procedure: Procedure, past: Progress, seen: Seen) -> bool:
-    """True if the iteration made a green gate red, or changed nothing about the red ones."""
+    """True if undo is on, and the iteration turned a green gate red or left the red gates' results unchanged."""
     if procedure.on_red != "undo" or seen.interrupted or not seen.gates.failed:
         return False
     worse = turned_red(past.gates, seen.results) or turned_red(past.baseline, seen.results)
@@ -146,7 +147,7 @@ def after(procedure: Procedure, past: Progress, seen: Seen, undone: bool = False
 
 
 def _with_blocked(procedure: Procedure, past: Progress, seen: Seen) -> Progress:
-    """Count a promise of FAILURE if the tree is as it was before the first; if it is not known, by equal reasons."""
+    """Count promises of FAILURE in a row that left the work tree unchanged or, if unknown, gave the same reason."""
     if not counts_blocked(procedure) or seen.reply.promise != "FAILURE":
         return past._replace(blocked=0, tree="", reason="")
     first, reason = past.tree if past.blocked else seen.before, " ".join(seen.said.split())
@@ -181,7 +182,7 @@ def recalled(events: Iterable[Mapping[str, Any]]) -> Progress:
 
 
 def forgiven(procedure: Procedure, past: Progress) -> Progress:
-    """Reset the count that ended the run, so that a resume starts it from 0."""
+    """Reset the counts that have reached their thresholds, so that a resume starts them from 0."""
     if counts_blocked(procedure) and past.blocked >= procedure.blocked_threshold:
         past = past._replace(blocked=0, tree="", reason="")
     return past._replace(stuck=0) if past.stuck >= procedure.stuck_after else past
@@ -190,7 +191,7 @@ def forgiven(procedure: Procedure, past: Progress) -> Progress:
 def ends_red(past: Progress, failures: int, gated: bool) -> bool:
     """True if the last iteration failed or left a gate red. Without gates (`--no-gates`) only the agent counts.
 
-    Without a record of it: if there are failures in a row, or a gate was red before the first iteration.
+    If the last iteration is not on record: true after failures in a row, or if a gate was red before the first one.
     """
     last = past.last
     if not last:
@@ -200,7 +201,7 @@ def ends_red(past: Progress, failures: int, gated: bool) -> bool:
     return bool(by_agent or (gated and last.get("gates_failed")))
 
 
-# What differs between two runs of the same gate although nothing has changed
+# Output that differs between two runs of a gate although nothing has changed: pattern, flags, replacement
 
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
 _UNIT = "(?:ns|[uµ]s|ms|s|secs?|seconds?|m|mins?|minutes?|h|hours?)"
@@ -226,7 +227,7 @@ _PATH_ENDS = r"[^\s'\"`:,;()\[\]{}<>]*"
 def normalised(text: str, workspace: str, temporary: Iterable[str] = ()) -> str:
     """Return a gate's output without durations, times, dates, addresses, temporary paths and PIDs, its lines sorted.
 
-    Sorted, since test runners that work in parallel print in any order.
+    Lines are sorted because test runners that work in parallel print in any order.
     """
     text = text.replace(workspace, "WORKSPACE") if workspace else text
     roots = sorted({*TEMPORARY, *(root.rstrip("/") for root in temporary)} - {""}, key=len, reverse=True)

@@ -26,7 +26,7 @@ _HINT = "Paths in a settings file are relative to that file; paths on the comman
 
 
 class _Parameters(NamedTuple):
-    """Values for {{name}} placeholders. --param wins over the fragment's own value, and that over the procedure's."""
+    """Values for {{name}} placeholders. --param wins over the fragment's value, the fragment's over the procedure's."""
 
     procedure: Mapping[str, str]
     typed: Mapping[str, str]
@@ -51,14 +51,14 @@ def has_shipped_phase(look: Lookup) -> bool:
 
 
 def context_of(look: Lookup) -> tuple[Context, ...]:
-    """Return the context that the settings define, then that of the command line; then the files of both."""
+    """Return the context texts of the settings, then of the command line; then the context files in the same order."""
     texts = [_context(look, item, text) for item in _with_typed(look, "context") for text in _listed(item.value)]
     named = _with_typed(look, "context_files")
     return (*texts, *(_context_file(look, item, name) for item in named for name in _listed(item.value)))
 
 
 def _with_typed(look: Lookup, key: str) -> list[Found]:
-    """Return the value of the settings, then that of the command line, which is added to it."""
+    """Return the configured value and the one given on the command line, which adds to it, in this order."""
     found: list[Found] = []
     for table, layer, path in look.tables:
         if key in table:
@@ -282,13 +282,13 @@ def _gate(item: Any, origin: str) -> Gate:
 
 
 def _promise_signals(look: Lookup, builtin: bool) -> bool:
-    """True if promise signals are on. By default they are on if a built-in prompt is used, which explains them."""
+    """True if promise signals are on. By default they are on if a built-in phase is used: its prompt explains them."""
     found = look.find("promise_signals")
     return builtin if found is None or found.layer.tier == BUILT_IN else bool(found.value)
 
 
 def require_git(procedure: Procedure, workspace: str) -> None:
-    """Refuse `commit = "green"` and `on_red = "undo"` where they can't work."""
+    """Raise ConfigProblem if `commit = "green"` or `on_red = "undo"` is set but git or snapshots are missing."""
     if procedure.on_red == "undo" and procedure.setup.safety != "snapshot":
         what = 'on_red = "undo" needs snapshots to restore the files from, and they are off'
         raise ConfigProblem(what, 'Set safety = "snapshot" in rooda.toml, or use --safety snapshot.')

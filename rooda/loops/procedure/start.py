@@ -77,7 +77,7 @@ def _has_own_options(place: Place) -> bool:
         return False
     try:
         state = procedure_store.load_state(place)
-    except StateDamaged:  # reported once this process has the lock
+    except StateDamaged:  # `load_earlier` reports it once this process has the lock
         return False
     open_ones = (*RESUMABLE, RUNNING) if questions.at_terminal() else RESUMABLE
     resumable = state is not None and state.status in open_ones
@@ -236,9 +236,9 @@ def run_session(
 
 
 def _earlier(workspace: str, name: str) -> list[Json]:
-    """Return the events of the run's earlier sessions that a resume remembers and STATUS reports.
+    """Return the events of the run's earlier sessions that a resume and the STATUS section need.
 
-    Leaves out events of another version of rooda, which lack fields that they have today.
+    Leaves out events of other versions of rooda that lack fields which are required now.
     """
     found = history.events_of_run(workspace, name, KIND.name, {*Past.EVENTS, *progress.EVENTS})
     required = {**required_fields(event_records), **required_fields(events)}

@@ -14,7 +14,7 @@ from rooda.run.spending import BudgetUse
 if TYPE_CHECKING:
     from rooda.run.session import Session
 
-READ = 65_536  # bytes at the end of a gate's output
+READ = 65_536  # bytes read from the end of a gate's output
 
 
 class Status:
@@ -74,13 +74,13 @@ def _end(path: str, room: int, clean: Callable[[str], str]) -> str:
         data = files.tail(path, READ)
     except OSError as problem:
         return f"(it can't be read: {problem.strerror})"
-    if len(data) == READ:  # the first line, or the first characters, may be cut in the middle of a secret
+    if len(data) == READ:  # drop the beginning, which may be the rest of a secret that was cut in two
         data = data.partition(b"\n")[2] or data[READ // 2 :]
     return feedback.excerpt(data.decode("utf-8", "replace"), room, clean)
 
 
 def ends_of(path: str) -> str:
-    """Return a command's output, of a long one the beginning and the end."""
+    """Return a command's output; if it is long, only its beginning and its end."""
     try:
         data = files.tail(path, READ)
         if len(data) == READ:

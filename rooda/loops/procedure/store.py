@@ -1,6 +1,6 @@
 """Reads and writes a procedure's state file, `.rooda/state/<procedure>.json`.
 
-A loop continues if its state file can't be written.
+If the file can't be written, the loop reports that and continues.
 """
 
 import json
@@ -72,7 +72,7 @@ class ProcedureStore:
             self._save(state)
         except OSError as problem:
             self._written = None
-            if state.iteration != self._complained:  # an iteration may end with two writes; report one
+            if state.iteration != self._complained:  # two writes may fail at the end of an iteration; report one
                 self._emit(StateUnsaved(path=self._place.state, why=problem.strerror or str(problem)))
             self._complained = state.iteration
             return state
@@ -85,7 +85,7 @@ class ProcedureStore:
             files.remove(self._place.state)
             return
         data = self._encoded(state)
-        settled = self._written is None or state.status != RUNNING  # otherwise fsync while the next agent starts
+        settled = self._written is None or state.status != RUNNING  # otherwise fsync runs while the next agent starts
         try:
             files.replace(self._place.state, data, 0o600, settled)
         except FileNotFoundError:
@@ -93,7 +93,7 @@ class ProcedureStore:
             files.replace(self._place.state, data, 0o600)
 
     def _encoded(self, state: OodaState) -> bytes:
-        """Encode the state like json.dumps; encode only the new durations and append them to the earlier ones."""
+        """Encode the state as JSON. Only new durations are encoded; they are appended to the ones encoded before."""
         known = self._written.elapsed_per_iteration if self._written else ()
         new = state.elapsed_per_iteration[len(known) :]
         if not known or state.elapsed_per_iteration[: len(known)] != known:
@@ -120,7 +120,7 @@ def tidy(place: Place) -> None:
             if entry.startswith(start) and entry.endswith(".tmp") and entry[len(start) : -len(".tmp")].isdigit():
                 files.remove(os.path.join(place.folder, entry))
     except OSError:
-        pass  # the next holder tries again
+        pass  # the next run that takes the lock tries again
 
 
 def load_state(place: Place) -> OodaState | None:
@@ -139,7 +139,7 @@ def load_state(place: Place) -> OodaState | None:
 
 
 def _tolerant(data: dict[str, Any]) -> dict[str, Any]:
-    """Accept other programs' files without an ended iteration: `last_iteration_at` missing, or Go's zero time."""
+    """Accept a missing `last_iteration_at`, or Go's zero time, in other programs' files before the first iteration."""
     if str(data.get("last_iteration_at") or "").startswith("0001-01-01"):
         return {**data, "last_iteration_at": None}
     return {"last_iteration_at": None, **data} if data.get("iteration") == 0 else data

@@ -125,7 +125,7 @@ def _run_ended(record: Json) -> list[Line]:
 
 
 def _red_end(record: Json) -> list[Line]:
-    """Return a line that says why a run that ended at its limit has failed."""
+    """Return a warning that says why a run that reached its iteration limit has failed; none if it succeeded."""
     if "last" not in record:
         return []
     last = record["last"]
@@ -143,7 +143,7 @@ def _standstill(record: Json) -> str:
 
 
 def _cure(record: Json) -> list[Line]:
-    """Return a line that says what the user can do about an error that would repeat, if rooda knows."""
+    """Return a line that says how the user can correct an error of the agent, if rooda knows it."""
     cure = _CURES.get(record.get("refused", ""))
     go_on = f"then: rooda resume {record['procedure']}"
     return [Line("warn", f"{cure}; {go_on}", to_stderr=True)] if cure else []
@@ -174,7 +174,7 @@ def _cause(record: Json) -> str:
 
 
 def _next(record: Json) -> str:
-    """Return the command that resumes the run, or that starts it again after it ended at its limit without success."""
+    """Return the command that resumes the run, or that starts it again if it failed at its iteration limit."""
     if record["status"] != "completed":
         return f"rooda resume {record['procedure']}"
     return f"rooda {record['procedure']}" if record["exit_code"] else ""

@@ -17,7 +17,7 @@ class Committed(NamedTuple):
 
     commit: str = ""  # "": nothing to commit, or refused
     refused: str = ""  # why git or a hook refused
-    tree: str = ""  # the work tree whose changes are committed now; "": not known
+    tree: str = ""  # the work tree that was committed; "": not known
 
 
 class World(Protocol):
@@ -48,17 +48,17 @@ class World(Protocol):
     def tree(self, fresh: bool = True) -> str:
         """Return the work tree as the ID of a git tree; "" if it can't be read.
 
-        Not `fresh`: the one that the iteration's snapshot has, if there is one.
+        If not `fresh`, that of the snapshot taken when the iteration began, if there is one.
         """
 
     def commit(self, base: str, said: str, iteration: int) -> Committed:
-        """Commit what differs from the tree `base`; the message is what the agent said last."""
+        """Commit the paths that differ from the tree `base`. `said`: the agent's final message, for the commit."""
 
     def undo(self, iteration: int) -> str:
-        """Restore the files of the iteration's start; return the snapshot that keeps them, "" if nothing was undone."""
+        """Undo the iteration's changes to files; return the snapshot that keeps them, "" if nothing was undone."""
 
     def finish_undo(self, began: str, kept: str) -> None:
-        """Finish an undo that was cut off between its snapshots: `began` is to be restored, `kept` has the rest."""
+        """Finish an undo that was cut off: restore the snapshot `began`; the snapshot `kept` has the undone changes."""
 
     def wait(self, seconds: float) -> None:
-        """Sleep for some seconds, or until a signal arrives."""
+        """Sleep for that many seconds, or until a signal arrives."""
