@@ -33,7 +33,7 @@ class App(click.Group):
             module, _, attribute = WORDS[name].target.partition(":")
             command = getattr(importlib.import_module(module), attribute)
             assert isinstance(command, click.Command)
-            if name == "completion":
+            if name == "completion":  # never refused, because shells run it at start-up
                 return command
             if name in PLACELESS:
                 return _refusing_reserved(command)
@@ -95,9 +95,9 @@ def _with_place(command: click.Command) -> click.Command:
 
 
 def _refusing_reserved(command: click.Command, says_place: bool = False) -> click.Command:
-    """Make a command fail if a procedure has a command's name. Completion is exempt: shells run it at start-up.
+    """Make a command fail if a configured procedure has the name of a command.
 
-    With `says_place` it also prints the workspace if that is not the current directory.
+    With `says_place`, the command also prints the workspace if that is not the current directory.
     """
     if isinstance(command, click.Group):
         for inner in command.commands.values():
@@ -156,7 +156,7 @@ def _version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> No
 @click.option("--config", metavar="FILE", type=click.Path())
 @click.option("--version", is_flag=True, callback=_version, expose_value=False, is_eager=True)
 def app(directory: str | None, config: str | None) -> None:
-    """Do nothing: the subcommand finds its workspace and settings."""
+    """Do nothing: subcommands find the workspace and the settings themselves."""
 
 
 @click.command(short_help="Print the versions of rooda, Python and the system.")

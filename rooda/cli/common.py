@@ -25,7 +25,7 @@ def loop_of(here: Where, word: str) -> str:
 
 
 def kind_of(here: Where, name: str) -> str:
-    """Return the kind of the loop with this name, even if it has ended. Unknown names count as procedures."""
+    """Return the kind of the loop with this name, whether or not it runs. An unknown name counts as a procedure."""
     known = (loop.kind for loop in registry.known(here.workspace) if loop.name == name)
     formed = (kind for kind in registry.KINDS if registry.kind(kind).is_name(name))
     return next(known, next(formed, registry.OODA))
@@ -62,7 +62,7 @@ def say_parent_hint(workspace: str) -> None:
 
 
 def say_if_unsigned(run: str) -> None:
-    """Warn if the log of a run lacks this user's signature, since someone else may have written it."""
+    """Warn if the log of a run is not signed by this user, because someone else may have written it."""
     path = os.path.join(run, NAME)
     if not history.is_signed(path) and (history.has_end(path) or not folder.origin_of(run).get("signed")):
         click.echo(f"WARNING: {path}: this record is not signed by you; someone else may have written it.", err=True)
@@ -89,7 +89,7 @@ def _procedures(here: Where) -> list[str]:
 
 
 def tab_loops(ctx: click.Context, _: click.Parameter, incomplete: str) -> list["CompletionItem"]:
-    """Complete names of loops; once the word begins with a digit, also names of runs."""
+    """Complete names of loops; if the word begins with a digit, also IDs of runs."""
     here = place_of_tab(ctx)
     runs = _runs(here)
     loops = dict.fromkeys(map(folder.loop_of, runs), "a loop")

@@ -1,6 +1,6 @@
 """`rooda completion SHELL` prints a completion script; `rooda completion install` installs it.
 
-click finds the completions; `answer` prints them in the form that each shell inserts.
+click finds the completions; `answer` formats them for the script of the shell.
 """
 
 import os
@@ -81,7 +81,7 @@ end
 complete --command rooda --no-files --arguments '(_rooda_tab)'
 """
 
-_SAFE = re.compile(r"[A-Za-z0-9._/@:+=-]*")  # names in which no shell gives a character a special meaning
+_SAFE = re.compile(r"[A-Za-z0-9._/@:+=-]*")  # names without characters that are special in a shell
 
 _SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
@@ -103,7 +103,7 @@ class _Bash(_Completions, BashComplete):
     """Completions for bash, quoted by rooda because bash inserts them unchanged."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """Return the words without the `=` after an option, which bash passes as a separate word."""
+        """Return the words of the line. Drops the `=` after an option, because bash passes it as a separate word."""
         words, word = super().get_completion_args()
         pairs = zip(words, ["", *words], strict=False)
         return [each for each, before in pairs if each != "=" or before[:1] != "-"], word
@@ -158,7 +158,7 @@ def _for_bash(value: str, quote: str) -> str:
 
 
 class Place(NamedTuple):
-    """The path of the script, and the start-up file that loads it if the shell doesn't do so itself."""
+    """Path of the completion script, and of the start-up file that must load it; "" if the shell finds it itself."""
 
     path: str
     start_up: str = ""

@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 
-ATTEMPTS = 100  # 50 ms apart
+ATTEMPTS = 100  # for each wait; 20 or 50 ms apart
 
 
 def one_running(here: Where, name: str | None, verb: str = "stop") -> Loop | None:
-    """Return the running loop, or the loop NAME if it is running; print a message and return None if there is none.
+    """Return the loop NAME if it is running, or the only running loop; print a message and return None if none runs.
 
-    Except for `attach`, raises ConfigProblem for another user's files, since their lock could name any process.
+    Raises Undecided if several run. Except for `attach`, raises ConfigProblem for another user's files, because a lock
+    file of theirs could name any process.
     """
     if verb != "attach":
         require_own(here)
@@ -62,7 +63,7 @@ def named(loop: Loop, begin: bool = False) -> str:
 def record_order(workspace: str, loop: Loop, word: str, reason: str = "") -> None:
     """Record an order in the run's folder before it is carried out; an empty `word` deletes the recorded order.
 
-    Waits for a new run to write its ID.
+    Waits until a run that has just started has written its ID.
     """
     for _ in range(ATTEMPTS):
         run = lock.owner(loop.lock).get("run")
@@ -76,7 +77,7 @@ def record_order(workspace: str, loop: Loop, word: str, reason: str = "") -> Non
 
 
 def send_signal(loop: Loop, act: "signals.SignalSender") -> bool:
-    """Signal the loop's process, after waiting for a new run to write its PID. False if the loop has ended."""
+    """Signal the loop's process, once a run that has just started has written its PID; False if the loop has ended."""
     for _ in range(ATTEMPTS):
         if act(lock.owner(loop.lock)):
             return True
@@ -86,7 +87,7 @@ def send_signal(loop: Loop, act: "signals.SignalSender") -> bool:
     return False
 
 
-POLL = 0.02  # seconds
+POLL = 0.02  # seconds between checks for a suspended or continued process
 
 
 @click.command(short_help="Suspend a running loop and its agent.")
@@ -109,7 +110,7 @@ def continue_(ctx: click.Context, name: str | None) -> int:
 
 
 def _pause_state(workspace: str, loop: Loop) -> tuple[bool, bool]:
-    """Return two flags: the user ordered a pause; the loop is suspended, by a pause or by Ctrl+Z."""
+    """Return two flags: whether the user ordered a pause, and whether the loop is suspended (pause or Ctrl+Z)."""
     owner = lock.owner(loop.lock)
     run, pid = owner.get("run"), owner.get("pid")
     ordered = isinstance(run, str) and folder.order_of(folder.folder_of(workspace, run)).get("order") == folder.PAUSE
@@ -119,8 +120,8 @@ def _pause_state(workspace: str, loop: Loop) -> tuple[bool, bool]:
 def _await_state(loop: Loop, still: bool) -> bool:
     """Wait until the loop is suspended (`still`) or continued. False if it ended first.
 
-    If a pause and a continue cross, continue the loop again. A loop that is saving a large work tree suspends
-    later; this command doesn't wait for it.
+    A continue is repeated, in case a pause arrives at the same time. Gives up after a few seconds, because a loop that
+    is saving a large work tree suspends only afterwards.
     """
     for _ in range(ATTEMPTS):
         owner = lock.owner(loop.lock)
@@ -135,7 +136,7 @@ def _await_state(loop: Loop, still: bool) -> bool:
 def _signal(
     ctx: click.Context, name: str | None, verb: str, act: "signals.SignalSender", order: str, *said: str
 ) -> int:
-    """Suspend or continue a loop. `order` is recorded in the run's folder: only the user may continue a paused loop."""
+    """Suspend or continue a loop. `order`: recorded in the run's folder, "" to delete it."""
     here = where(ctx)
     loop = one_running(here, name, verb)
     if loop is None:
@@ -148,11 +149,11 @@ def _signal(
     if not send_signal(loop, act) and lock.is_held(loop.lock):
         click.echo(f"{named(loop, True)} is running, but rooda can't identify its process.", err=True)
         return FAILED
-    woken = not order and (paused or still)  # also true if it ended right after
+    woken = not order and (paused or still)  # then it was continued, even if it ended right afterwards
     if not _await_state(loop, bool(order)) and not woken:
         click.echo(f"{named(loop, True)} has ended.")
         return OK
-    if not order and not paused and not still:  # continued anyway: a pause may be on its way
+    if not order and not paused and not still:  # the signal was sent anyway: a pause may be about to arrive
         click.echo(f"{named(loop, True)} is not paused. {said[1]} {loop.name}")
         return OK
     click.echo(f"{said[0]} {named(loop)}. {said[1]} {loop.name}")
@@ -176,7 +177,7 @@ def attach(ctx: click.Context, name: str | None) -> int:
     return OK
 
 
-STOP_PATIENCE = 15.0  # seconds
+STOP_PATIENCE = 15.0  # seconds that `rooda stop` waits for the loop to end
 
 
 @click.command(short_help="End a running loop as Ctrl+C would; its state is saved.")

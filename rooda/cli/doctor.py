@@ -30,7 +30,7 @@ GOOD, WARN, BAD, INFO = "ok", "warn", "fail", "info"
 
 
 class Finding(NamedTuple):
-    """The result of a check. `fail`: a loop can't run; `warn`: it can, with fewer features."""
+    """The result of a check. Status `fail`: no loop can run; `warn`: loops can run, but something is missing."""
 
     what: str
     status: str
@@ -67,13 +67,13 @@ def written_settings(subject: Subject) -> Iterator[Finding]:
 
 
 def quality_gates(subject: Subject) -> Iterator[Finding]:
-    """List the quality gates of `build` and of the procedures that the user wrote, each once."""
+    """Check the quality gates of `build` and of the procedures that the user wrote or changed, each gate once."""
     seen = set[str]()
     for name in dict.fromkeys(["build", *_written(subject.settings)]) if subject.settings else ():
         try:
             found = registry.gates(subject.settings, name) if subject.settings else []
         except RoodaError as problem:
-            if name == "build" and _is_about_gates(subject, name):  # other errors are reported elsewhere
+            if name == "build" and _is_about_gates(subject, name):  # other checks report other errors
                 yield Finding("gates", BAD, problem.what, problem.hint)
             continue
         for gate, described, refusal in found:
@@ -101,7 +101,7 @@ def undone_iterations(subject: Subject) -> Iterator[Finding]:
 
 
 def _is_about_gates(subject: Subject, name: str) -> bool:
-    """True if the procedure can be set up, so that only its gates are faulty."""
+    """True if the procedure's other settings are valid, so that only its gates cause the error."""
     try:
         return subject.settings is not None and bool(registry.kind(registry.OODA).setup(subject.settings, name))
     except RoodaError:
@@ -124,7 +124,7 @@ def chosen_agents(subject: Subject) -> Iterator[Finding]:
             agent = setup().agent
         except RoodaError as problem:
             refused = True
-            if name not in _written(subject.settings):  # `written_settings` reports those
+            if name not in _written(subject.settings):  # `written_settings` reports the errors of those
                 yield Finding("agent" if name == "build" else f"agent of {name}", BAD, problem.what, problem.hint)
             continue
         for each in (agent, *(agent.fallback if agent.on_limit == "switch" else ())) if agent else ():
@@ -136,7 +136,7 @@ def chosen_agents(subject: Subject) -> Iterator[Finding]:
 
 
 def _setups(found: layers.Settings) -> Iterator[tuple[str, Callable[[], Setup]]]:
-    """Yield name and setup function of `build` and of each procedure and kind that the user configured."""
+    """Yield the name and a function that returns the Setup, for `build` and all that the user configured."""
     written = _written(found)
     for name in [*written, *(["build"] if "build" not in written else [])]:
         yield name, partial(registry.kind(registry.OODA).setup, found, name)
@@ -167,7 +167,7 @@ def _none_chosen(subject: Subject) -> Finding:
 
 
 def timeouts(subject: Subject) -> Iterator[Finding]:
-    """Name the loops whose agent calls have no time limit."""
+    """Warn about loops whose agent calls have no time limit."""
     found = []
     for name, setup in _setups(subject.settings) if subject.settings else ():
         try:
@@ -203,7 +203,7 @@ def installed(found: layers.Settings, workspace: str) -> Iterator[Json]:
 
 
 _SHOWN = {GOOD: "ok  ", WARN: "warn", BAD: "FAIL", INFO: "    "}
-LITTLE_ROOM = 50 << 20  # bytes
+LITTLE_ROOM = 50 << 20  # bytes; the check of the disk fails below this
 
 
 @click.command(short_help="Check whether a loop can run here, and who pays for it.")

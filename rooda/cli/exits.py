@@ -9,7 +9,7 @@ import click
 
 from rooda.errors import FAILED, INTERRUPTED, Interrupted, RoodaError, Undecided, code_of_signal
 
-ERROR, WARNING = "Error: ", "WARNING: "  # prefixes of the message that says why nothing was done
+ERROR, WARNING = "Error: ", "WARNING: "  # prefixes of messages on stderr
 
 
 def guarded(words: Sequence[str]) -> int:
@@ -45,7 +45,7 @@ def guarded(words: Sequence[str]) -> int:
         if problem.errno == errno.ENOSPC:
             from rooda.views.screen import silence
 
-            silence(sys.stdout)  # Python's flush at exit would fail, too
+            silence(sys.stdout)  # otherwise Python's flush at exit would fail too
         place = f"{problem.filename}: " if problem.filename else ""
         _say(f"{ERROR}{place}{problem.strerror or problem}")
         return FAILED
@@ -78,7 +78,7 @@ def _say(text: str) -> None:
 
 
 def _write_stderr(say: Callable[[], object]) -> None:
-    """Write to stderr. If that fails, keep Python's flush at exit from failing, too."""
+    """Write to stderr. If that fails, discard further output, so that Python's flush at exit doesn't fail too."""
     try:
         say()
     except OSError:
@@ -88,7 +88,7 @@ def _write_stderr(say: Callable[[], object]) -> None:
 
 
 def _reader_gone() -> int:
-    """Discard further output, whose reader has exited (`rooda list | head -1`), and return exit code 0."""
+    """Discard further output, because the process that reads it has exited (`rooda list | head -1`); return 0."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     return 0

@@ -43,7 +43,7 @@ QUESTIONS = {
 
 
 def _asked(limits: Mapping[str, float | None]) -> dict[str, float]:
-    """Return the limits to write: those given, and at a terminal the user's answers for the others."""
+    """Return the limits to write: those given as options, and at a terminal also the user's answers to QUESTIONS."""
     from rooda.run import questions
 
     found = {key: value for key, value in limits.items() if value is not None}
@@ -150,7 +150,7 @@ _TAIL = """
 # decide = "Pick the worst problem."
 # act = "Write it to REVIEW.md, with file and line."
 
-# An agent of your own; the prompt goes in on stdin.
+# An agent of your own; rooda writes the prompt to its stdin.
 #
 # [agents.mine]
 # command = "my-agent --model {model}"
@@ -168,13 +168,13 @@ _LEFT_OUT = (
 
 
 class Findings(NamedTuple):
-    """Agents found on this machine, and gates found in the project."""
+    """What rooda found on this machine and in the project, and the limits to write."""
 
     agents: list[str]
     gates: list[str]
-    because: list[str]
+    because: list[str]  # what each kind of gate was derived from
     setup: str = ""  # the command that prepares a new worktree
-    limits: Mapping[str, float] = {}  # values of settings that the user gave
+    limits: Mapping[str, float] = {}  # limits that the user gave, by setting
 
 
 def text(found: Findings, defaults: dict[str, Any]) -> str:
@@ -214,7 +214,7 @@ def _progress() -> str:
 
 
 def _safety() -> str:
-    more = "# What one changed: rooda diff. Back to before it: rooda undo. Needs a git repository."
+    more = "# Needs a git repository. What an iteration changed: rooda diff. To undo it: rooda undo."
     return f'{_comment("safety")}.\n{more}\nsafety = "snapshot"  # or "off"\n'
 
 

@@ -28,8 +28,8 @@ from rooda.views.agent_output import Tail
 from rooda.views.lines import LEVELS, lines
 from rooda.views.why import CUT_OFF
 
-END = 262_144  # bytes at the end of a transcript that are read first
-AT_ONCE = 1000  # lines of a transcript
+END = 262_144  # bytes; --tail first reads this much of the end of a transcript
+AT_ONCE = 1000  # lines of a transcript that are printed together
 
 
 @click.command(short_help="Show what the latest run did, iteration by iteration.")
@@ -37,7 +37,7 @@ AT_ONCE = 1000  # lines of a transcript
 @click.option("--json", "as_json", is_flag=True, help="Print the events as they are on disk.")
 @click.option("--agent", is_flag=True, help="Show what the agent said and which tools it used.")
 @click.option("--iteration", type=click.IntRange(min=1), metavar="N", help="Only this iteration.")
-@click.option("--tail", type=click.IntRange(min=1), metavar="N", help="With --agent: only its last N lines.")
+@click.option("--tail", type=click.IntRange(min=1), metavar="N", help="With --agent: only the last N lines.")
 @click.option("-v", "--verbose", is_flag=True, help="Show details too.")
 @click.option("-f", "--follow", "following", is_flag=True, help="Follow the log until the run ends.")
 @click.pass_context
@@ -45,7 +45,7 @@ def logs(ctx: click.Context, /, name: str | None, following: bool, **how: Any) -
     """Print the lines of the latest run, or of NAME's latest run, and the folder of its transcripts."""
     workspace, tail = where(ctx).workspace, how.pop("tail")
     if tail and (following or how["as_json"] or not how["agent"]):
-        raise UsageProblem("--tail goes with --agent, without --follow and --json.")
+        raise UsageProblem("--tail requires --agent, and excludes --follow and --json.")
     folder = run_folder.latest(workspace, name)
     if folder is None:
         say_no_runs(where(ctx), name)
@@ -87,7 +87,7 @@ def _show(
 
 
 def session_with(workspace: str, folder: str, iteration: int, alone: bool) -> str:
-    """Return the newest session with this iteration; with `alone`, check only the session in `folder`.
+    """Return the folder of the newest session with this iteration; with `alone`, check only the session in `folder`.
 
     Raises UsageProblem if there is none.
     """
@@ -133,7 +133,7 @@ def _show_agent(records: list[Json]) -> None:
 
 
 def _print(texts: Iterable[str]) -> None:
-    """Print many lines at once, since each call of echo flushes."""
+    """Print many lines with each call of echo, because each call flushes."""
     rest = iter(texts)
     while found := [*islice(rest, AT_ONCE)]:
         click.echo("\n".join(found))
@@ -153,7 +153,7 @@ def _show_end(records: list[Json], count: int) -> None:
 
 
 def _end(output: str, path: str, count: int) -> list[str]:
-    """Return a transcript's last lines. The end that is read grows until it has enough of them."""
+    """Return the last `count` lines of a transcript. Reads more and more of its end until there are enough lines."""
     limit = END
     while True:
         found = list(transcript(output, path, limit))
@@ -172,7 +172,7 @@ def _is_longer(path: str, size: int) -> bool:
 def transcript(output: str, path: str, limit: int = history.LARGEST) -> Iterator[str]:
     """Yield a transcript as readable lines with secrets masked. JSON records become text and names of tools.
 
-    `limit`: bytes at its end to read.
+    `limit`: the number of bytes at its end to read.
     """
     hidden, rest, found = keys(), "", _transcript(output, path, limit)
     while some := [*islice(found, AT_ONCE)]:
@@ -208,7 +208,7 @@ def recorded(folder: str) -> list[Json]:
 @click.argument("name", required=False, shell_complete=tab_loops)
 @click.option("-f", "--follow", "following", is_flag=True, help="Follow the log until the run ends.")
 @click.option("--iteration", type=click.IntRange(min=1), metavar="N", help="Only this iteration.")
-@click.option("--since", metavar="WHEN", help="Of all runs, since WHEN: 2026-03-01, 2026-03-01T12:00 (UTC), 7d, 12h.")
+@click.option("--since", metavar="WHEN", help="In all runs, since WHEN: 2026-03-01, 2026-03-01T12:00 (UTC), 7d, 12h.")
 @click.option("--schema", is_flag=True, help="Print the JSON schema of an event.")
 @click.pass_context
 def events(ctx: click.Context, /, name: str | None, since: str | None, schema: bool, **how: Any) -> int:
@@ -240,7 +240,7 @@ def _recorded_if_readable(folder: str) -> list[Json]:
 
 
 def follow(folder: str, least: int, agent: bool, alive: Callable[[], bool]) -> None:
-    """Print a run's lines, and with `agent` the agent's output, until the run ends or its process is gone."""
+    """Print a run's events as lines, and with `agent` the agent's output, until the run ends or its process exits."""
     tail = Tail(lambda text: click.echo(text, nl=False)) if agent else None
     if tail:
         tail.hidden = keys()
@@ -268,7 +268,7 @@ def show(record: Json, least: int) -> None:
 
 
 def records(folder: str, alive: Callable[[], bool], between_looks: Callable[[], None] | None = None) -> Iterator[Json]:
-    """Yield a run's recorded and future events. If its log then has no end, print that the run was cut off."""
+    """Yield a run's recorded and future events. If the last one isn't `run.ended`, print that the run was cut off."""
     last: Json = {}
     for last in following(os.path.join(folder, NAME), alive, between_looks):
         yield last

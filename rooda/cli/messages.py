@@ -26,7 +26,7 @@ from rooda.settings.where import Where, where
 @click.argument("name", required=False, shell_complete=tab_running)
 @click.pass_context
 def say(ctx: click.Context, text: str, name: str | None) -> int:
-    """Put TEXT into the next prompt of the loop NAME, in its section STATUS, once. `rooda why` shows it.
+    """Put TEXT once into the STATUS section of the next prompt of the loop NAME. `rooda why` shows it.
 
     A loop that is paused or was interrupted gets it when it is resumed.
     """
@@ -36,7 +36,7 @@ def say(ctx: click.Context, text: str, name: str | None) -> int:
         raise UsageProblem("The text is empty.")
     if len(note) > messages.LONGEST:
         raise UsageProblem(
-            f"The text has more than {messages.LONGEST:,} characters.", "Write it to a file and name it."
+            f"The text has more than {messages.LONGEST:,} characters.", "Write it to a file, and give its path."
         )
     loop, run = _addressee(here, name)
     if not registry.KINDS[loop.kind].hears_notes:
@@ -50,7 +50,7 @@ def say(ctx: click.Context, text: str, name: str | None) -> int:
 
 
 def _addressee(here: Where, name: str | None) -> tuple[Loop, str]:
-    """Return the running loop and its session, else the one that can be resumed and its latest session."""
+    """Return the running loop and its session; if none runs, a loop that can be resumed and its latest session."""
     wanted = loop_of(here, name) if name else None
     running = [
         each for each in registry.known(here.workspace) if lock.is_held(each.lock) and wanted in (None, each.name)
@@ -70,7 +70,7 @@ def _addressee(here: Where, name: str | None) -> tuple[Loop, str]:
 
 
 def _session(loop: Loop) -> str:
-    """Return the ID of a running loop's session, after waiting for it to write it; "" if it has ended."""
+    """Return the ID of a running loop's session, once the loop has written it; "" if the loop has ended."""
     for _ in range(ATTEMPTS):
         run = lock.owner(loop.lock).get("run")
         if isinstance(run, str) and run_folder.is_id(run):
@@ -94,7 +94,7 @@ class _Count(click.ParamType):  # type: ignore[type-arg]  # generic only in newe
 
 
 class _Limit(Value):
-    """A new limit. A change is refused: +5 would be read as 5."""
+    """A new limit. A change such as +5 is refused, because it would be read as 5."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if str(value).startswith("+"):
@@ -132,7 +132,7 @@ def _set(ctx: click.Context, /, name: str | None, iterations: str | None, **type
 
 
 def _iterations(here: Where, loop: Loop, run: str, text: str) -> int:
-    """Return the new maximum; a change counts from the one in force."""
+    """Return the new iteration limit. A change such as +5 is added to the limit in force."""
     if not registry.KINDS[loop.kind].can_set_iterations:
         raise UsageProblem(
             f"The number of iterations of {named(loop)} can't be changed while it runs.", "Set --max-cost instead."
@@ -181,7 +181,7 @@ set_ = click.Command(
             ["-n", "--iterations", "--max-iterations"],
             type=_Count(),
             metavar="N|+N",
-            help="Maximum of iterations; +5: five more.",
+            help="Maximum number of iterations; +5: five more.",
         ),
         *map(_option, _BUDGET),
     ],

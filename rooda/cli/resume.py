@@ -74,7 +74,7 @@ def _named(here: Where, name: str) -> Loop:
     found = [loop for loop in registry.resumable(here.workspace) if loop.name == name]
     if found:
         return _one(found)
-    for loop in registry.known(here.workspace):  # its files may have been deleted
+    for loop in registry.known(here.workspace):  # a running loop whose files were deleted
         if loop.name == name and lock.is_held(loop.lock):
             raise launch.already_running(loop.lock, f"{registry.noun(loop.kind)} '{name}'", name)
     kind = common.kind_of(here, name)
@@ -121,7 +121,7 @@ resume = click.Command(
     params=[
         click.Argument(["name"], required=False, shell_complete=common.tab_resumable),
         click.Option(["--all", "everything"], is_flag=True, help="Resume every cut-off run, in all workspaces."),
-        click.Option(["--warn-unknown"], is_flag=True, hidden=True),  # for the runs that --all starts
+        click.Option(["--warn-unknown"], is_flag=True, hidden=True),  # for the runs that --all resumes
         click.Option(["--wait"], is_flag=True, help="With --all: wait for the runs to end; a signal ends them."),
         *options.for_resume(),
     ],
@@ -130,7 +130,7 @@ resume = click.Command(
 
 
 # `rooda resume --all`: resume every run that was cut off, in all workspaces, in the background
-PATIENCE = 120.0  # seconds for a run to begin
+PATIENCE = 120.0  # seconds to wait for a run to start
 
 
 class CutOff(NamedTuple):
@@ -139,7 +139,7 @@ class CutOff(NamedTuple):
     workspace: str
     loop: Loop
     folder: str
-    doubt: str = ""  # why it must not be resumed: this user did not sign all of it
+    doubt: str = ""  # why rooda must not resume it: unsigned, or of another version
 
 
 def resume_all(here: Where) -> tuple[int, list[CutOff]]:
@@ -200,7 +200,7 @@ def _of(workspace: str) -> Iterator[CutOff]:
 
 
 def _of_another_version(session: history.SessionLog) -> str:
-    """Return why a log is not of this version of rooda: its start or end lacks a field that they have today."""
+    """Return an error if the log's first or last event lacks a field that this version of rooda requires; else ""."""
     for event in filter(None, (session.opening, session.ended)):
         if event.get("v") != VERSION or not _required_fields(session.loop, event["event"]) <= {*event}:
             return f"{session.path} was written by another version of rooda"
@@ -241,7 +241,7 @@ def _resume_in_background(each: CutOff, haste: StopRequest) -> int:
     if done.code == OK:
         click.echo(f"Resumed {who}")
         for line in said:
-            if line.startswith(WARNING):  # about its settings
+            if line.startswith(WARNING):  # a warning about the run's settings
                 click.echo(line, err=True)
         return OK
     why = next((line for line in said if line.startswith((ERROR, WARNING))), said[0])

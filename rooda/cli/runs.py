@@ -62,13 +62,13 @@ def _say_table(rows: list[Json]) -> None:
 
 
 def live_runs(workspace: str) -> set[str]:
-    """Return the IDs of the sessions that have a process."""
+    """Return the IDs of the sessions that are running."""
     held = [loop.lock for loop in registry.known(workspace) if lock.is_held(loop.lock)]
     return {str(lock.owner(path).get("run")) for path in held}
 
 
 def facts(run: PastRun, here: Where, running: bool) -> Json:
-    """Return what --json prints about a run."""
+    """Return the object that --json prints for a run."""
     used, summary = spent(run, running, partial(prices, here)), run.summary
     done = {key: summary.get(key) for key in ("failed", "cut_off", "commits", "files", "added", "removed")}
     return {
@@ -115,7 +115,7 @@ def last_run(here: Where) -> str:
 
 
 def _when(ts: str) -> str:
-    """Format a time as the local clock shows it, to the minute."""
+    """Format a time as local date and time, without seconds."""
     seconds = seconds_of(ts)
     return clock.rfc3339_local(seconds)[:16].replace("T", " ") if seconds else NOTHING
 

@@ -21,12 +21,12 @@ from rooda.run import workspaces
 from rooda.settings.where import FILE, Where
 
 # `rooda resume --all --wait`: the service's main process, which runs as long as its loops and can end them
-POLL = 60.0  # seconds; if rooda adopts orphans, the end of a loop wakes it at once
-POLL_OFTEN = 2.0
+POLL = 60.0  # seconds; used if rooda adopts orphans, because then the end of a loop ends the wait
+POLL_OFTEN = 2.0  # seconds; used otherwise, and while loops are being ended
 
 
 def supervised(here: Where) -> int:
-    """Resume all loops and wait until the last one ends. Forward signals to all, so that they save their state."""
+    """Resume all loops that were cut off, and wait for their end. A signal terminates them; they save their state."""
     manager, passed_on = notifier(), 0
     pause = POLL if linux.adopt_orphans() else POLL_OFTEN
     with Signals() as heard:
@@ -61,7 +61,7 @@ PATIENCE = 90  # seconds for loops to end their agents and save their states
 
 
 class Facts(NamedTuple):
-    """Values that go into the service file."""
+    """Values to write into the service file."""
 
     command: Sequence[str]
     variables: Mapping[str, str]  # from the installing user's environment: PATH, and the locations of rooda's files
@@ -152,7 +152,7 @@ PLACES = (
     *("ROODA_CONFIG_HOME", "ROODA_STATE_HOME", "ROODA_CACHE_HOME", signing.VARIABLE),
     *("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"),
 )
-_force = click.option("--force", is_flag=True, help="Do it even if the file was edited.")
+_force = click.option("--force", is_flag=True, help="Replace or remove the file even if it was edited.")
 
 
 @click.group(context_settings=DASH_H, short_help="Resume loops after a reboot: install, uninstall, status.")
@@ -213,7 +213,7 @@ def uninstall(force: bool) -> int:
 
 @service.command(short_help="Show whether the service is installed, enabled and running.")
 def status() -> int:
-    """Print whether the file is unchanged since `install`, and what the service manager reports."""
+    """Print whether the service file was edited since `install`, and what the service manager reports."""
     manager = _manager()
     before = _read(manager.path)
     if before is None:
@@ -266,7 +266,7 @@ def _manager() -> Manager:
 
 
 def safe_path(path: str, workspaces: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """Return PATH without relative folders and folders inside workspaces (agents write there), and those folders."""
+    """Return PATH without relative folders and folders in workspaces, where agents write; and the removed folders."""
     folders = path.split(os.pathsep)
     kept = [each for each in folders if os.path.isabs(each) and not _inside(each, workspaces)]
     dropped = [each for each in folders if each not in kept]
@@ -286,9 +286,9 @@ def _workspaces() -> list[str]:
 
 
 def _places() -> dict[str, str]:
-    """Return the variables that locate rooda's files, which a login's environment may lack.
+    """Return the environment variables that locate rooda's files: the service may be started without them.
 
-    A relative path is made absolute if it is for settings, else left out, because rooda ignores it.
+    A relative path is made absolute if it is for settings; else it is left out, because rooda ignores it.
     """
     places = {name: os.environ.get(name, "") for name in PLACES}
     return {

@@ -80,16 +80,16 @@ def runs(repo: Repo, loop: str | None, run: str | None = None) -> list[Snapshot]
 
 
 def tab_runs(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[CompletionItem]":
-    """Tab-complete the names of runs that have snapshots, newest first; only those of a loop that is named."""
+    """Complete the IDs of runs that have snapshots, newest first; if the line names a loop, only that loop's runs."""
     loops = [
         word for word in ctx.args if not word.isdecimal()
-    ]  # click leaves all words there if an option lacks its value
+    ]  # click puts all words into ctx.args if an option has no value yet
     found = runs(repo_of(place_of_tab(ctx).workspace), None)
     return items(((tip.run, tip.loop) for tip in found if not loops or tip.loop in loops), incomplete)
 
 
 def tab_words(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> "list[CompletionItem]":
-    """Complete names of loops until the command line has one."""
+    """Complete names of loops, unless the command line already has one."""
     typed = ctx.params.get("words") or ()
     return common.tab_loops(ctx, parameter, incomplete) if all(map(str.isdecimal, typed)) else []
 
@@ -139,7 +139,7 @@ def run_with(repo: Repo, tips: Sequence[Snapshot], number: int | None) -> Run:
 
 
 def _since_its_beginning(repo: Repo, tips: Sequence[Snapshot], run: Run) -> Run:
-    """Return the run with its first iteration's true start, which may be in an earlier run that was cut off."""
+    """Correct the start of the run's first iteration, which may have begun in an earlier session that was cut off."""
     first, oldest = run.turns[0], run.snapshots[-1]
     same = [tip for tip in tips if (tip.kind, tip.loop) == (oldest.kind, oldest.loop) and tip.run < oldest.run]
     for tip in sorted(same, key=lambda tip: tip.run, reverse=True):
@@ -231,7 +231,7 @@ def _show_diff(repo: Repo, words: Sequence[str]) -> None:
 
 
 def _end(repo: Repo, run: Run, turn: Turn) -> tuple[str, str]:
-    """Return the tree after a turn, with a remark: its own snapshot, else the next one, else the current work tree."""
+    """Return the tree after a turn and a remark. The tree is its snapshot, else the next one, else the work tree."""
     if turn.after:
         return turn.after.tree, ""
     later = [each for each in run.snapshots if each.number > turn.before.number]

@@ -24,7 +24,7 @@ from rooda.views.live import Repaint, is_terminal, size
 from rooda.views.status_table import Row, table
 
 REFRESH = 1.0  # seconds between refreshes of --watch
-FEW = 3  # more loops than this are shown as a table on a terminal
+FEW = 3  # on a terminal, more loops than this are shown as a table
 NOTHING = "Nothing is running here, and nothing can be resumed."
 
 
@@ -104,7 +104,7 @@ def _find(query: Query, overview: Overview) -> list[Found]:
 
 
 def _pictures(query: Query, overview: Overview, found: list[Found], as_json: bool) -> Iterator[list[str]]:
-    """Yield the lines that show `found`, and then those of each refresh."""
+    """Yield the lines that show `found`, and then, without end, the lines of each refresh."""
     while True:
         yield [json.dumps(_rows(query, found))] if as_json else _lines(query, found)
         found = _find(query, overview)
@@ -137,7 +137,7 @@ def _lines_of(row: Row, facts: Json) -> list[str]:
 
 
 def _watch(pictures: Iterator[list[str]], as_json: bool) -> int:
-    """Print each refresh: on a terminal in place of the last one, else below it. Returns the exit code."""
+    """Print the status again and again: a terminal is repainted, other output is appended. Return the exit code."""
     from rooda.processes.signals import Signals
 
     with Signals() as signals:

@@ -27,12 +27,12 @@ from rooda.settings.where import Where, where
 )
 @click.option("--revoke", is_flag=True, help="Revoke the trust: rooda asks again for everything here.")
 @click.option("--state", is_flag=True, help="Show and sign what loops saved here, so that a resume accepts it.")
-@click.option("--list", "as_list", is_flag=True, help="List the folders that you trust or have revoked.")
+@click.option("--list", "as_list", is_flag=True, help="List the folders that you trust, or no longer trust.")
 @click.pass_context
 def trust(ctx: click.Context, show: bool, as_hash: bool, revoke: bool, state: bool, as_list: bool) -> int:
     """Trust the commands, agents, hooks and addresses that the files of this workspace name.
 
-    rooda asks for what came by git and for what changed while a loop ran; what you wrote here runs at once.
+    rooda asks before it starts what came by git or changed while a loop ran; what you wrote yourself needs no trust.
     """
     if sum((show, as_hash, revoke, state, as_list)) > 1:
         raise UsageProblem("--show, --hash, --revoke, --state and --list are mutually exclusive.")
@@ -115,7 +115,7 @@ def _trust(seen: Seen) -> int:
 
 
 def sign_state(here: Where) -> int:
-    """Show and sign the state saved here that this user has not signed yet."""
+    """Show and sign the saved state of this workspace's loops that this user has not signed yet."""
     if problem := signing.problem():
         if not signing.has_key():
             raise RoodaError(problem)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rooda.git.repository import Repo
 
 
-SHOWN = 20  # paths
+SHOWN = 20  # paths; more are only counted
 _WORDS = {"A": "bring back", "D": "remove", "M": "put back", "T": "put back"}
 
 
@@ -38,7 +38,7 @@ class Target(NamedTuple):
     """The snapshot to restore, and its description."""
 
     snapshot: Snapshot
-    undo_position: int  # the iteration that the next undo counts back from
+    undo_position: int  # the iteration from which the next undo without N counts back
     what: str
 
 
@@ -135,7 +135,7 @@ def _redone(run: shared.Run) -> Target:
 
 
 def _is_kept(workspace: str, tip: Snapshot) -> Callable[[str], bool]:
-    """Return a predicate: True for files of other loops' state, which an undo of this run must not change."""
+    """Return a function that is true for paths of other loops' state, which an undo of this run must not change."""
     own = registry.kind(tip.kind).work_paths(workspace, tip.loop)
     return lambda path: belongs_to_another_loop(path, tip, own)
 
@@ -208,12 +208,12 @@ def _held(workspace: str, tip: Snapshot) -> Lock:
     type=click.IntRange(min=0),
     default=world.KEEP,
     metavar="K",
-    help="Runs whose snapshots stay (default: 20).",
+    help="Number of runs whose snapshots are kept (default: 20).",
 )
 @click.option("--dry-run", is_flag=True, help="Print what would be removed, and remove nothing.")
 @click.pass_context
 def prune(ctx: click.Context, name: str | None, keep: int, dry_run: bool) -> int:
-    """Keep the snapshots of the last K runs of each procedure and kind of loop, or of NAME, and delete older ones.
+    """Delete the snapshots of all but the last K runs of each procedure and kind of loop, or only of NAME.
 
     Also deletes the logs, prompts and transcripts of runs older than the last `keep_runs`, but never of a run that
     can be resumed, and removes worktrees of --worktree if no loop runs or can be resumed in them, everything is
@@ -230,7 +230,7 @@ def prune(ctx: click.Context, name: str | None, keep: int, dry_run: bool) -> int
 
 
 def _repository(workspace: str) -> "Repo | None":
-    """Return the repository; None if the workspace has only runs, which need none."""
+    """Return the repository; None without one if there are runs, which can be pruned without it."""
     if run_folder.all_of(workspace, None):
         try:
             return find(workspace)
@@ -240,7 +240,7 @@ def _repository(workspace: str) -> "Repo | None":
 
 
 def _prune_runs(here: Where, loop: str | None, dry_run: bool) -> None:
-    """Delete the folders of old runs. A start and each resume have a folder of their own, and all count."""
+    """Delete the folders of old sessions. A start and each resume have a folder each; each counts for `keep_runs`."""
     most = int(configuration.load(here.workspace, here.config).table("loop")["keep_runs"])
     known = [*registry.resumable(here.workspace)]
     known += [each for each in registry.known(here.workspace) if lock.is_held(each.lock)]

@@ -36,7 +36,7 @@ _BY: dict[str, Callable[[Used], str]] = {
 def usage(ctx: click.Context, name: str | None, since: str | None, by: str, as_json: bool) -> int:
     """Sum up what the agents of this workspace used, including failed and killed calls. Days are local.
 
-    Cost is what the CLI reported, else tokens times the price in [prices], else unknown, which doesn't mean 0.
+    Cost is what the agent's CLI reported, else tokens times the price in [prices]; else it is unknown, not 0.
     """
     start = start_of(since) if since else ""
     here = where(ctx)
@@ -56,7 +56,7 @@ def usage(ctx: click.Context, name: str | None, since: str | None, by: str, as_j
 
 
 def local_day(ts: str) -> str:
-    """Return the local calendar day of an event's time."""
+    """Return the calendar day, in local time, of an event's time stamp."""
     seconds = clock.parse_time(ts)
     return clock.local_date(seconds) if seconds is not None else ts[:10]
 

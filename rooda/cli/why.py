@@ -20,7 +20,7 @@ from rooda.views.why import Reason, reasons
 
 SHOWN = 200  # characters shown of a line of evidence
 LARGEST = 268_435_456  # bytes read from the end of a file
-LONGEST = 1_048_576  # bytes read of a line
+LONGEST = 1_048_576  # bytes read of each line
 
 
 @click.command(short_help="Show why a run continued, failed, paused or stopped.")
@@ -69,7 +69,7 @@ class _Log:
 
 
 def _shown(reason: Reason, log: _Log, workspace: str, hidden: tuple[str, ...]) -> Json:
-    """Return a reason as JSON, with the line of evidence that proves it, or else with the line of its event."""
+    """Return a reason as JSON, with the line of the evidence file that proves it, else with the event's own line."""
     facts = reason._asdict()
     at, path = facts.pop("at"), _path(reason.evidence, os.path.dirname(log.path), workspace)
     number, line = _line(workspace, path, reason.words) if path else (0, b"")
@@ -89,7 +89,7 @@ def _rows(row: Json) -> list[str]:
 
 
 def _path(evidence: str, folder: str, workspace: str) -> str:
-    """Return the path of an evidence file in the run's folder or else in the workspace; "" for any other path."""
+    """Return the path of the evidence file, which must be in the run's folder or the workspace; "" for any other."""
     if not evidence or "\0" in evidence:
         return ""
     own, path = run_folder.transcript_in(folder, evidence), os.path.join(workspace, evidence)
@@ -99,7 +99,7 @@ def _path(evidence: str, folder: str, workspace: str) -> str:
 
 
 def _line(workspace: str, path: str, words: str) -> tuple[int, bytes]:
-    """Return the number and bytes of the first line with the words, else of the last nonblank line; 0 if none."""
+    """Return number and bytes of the first line that contains `words`, else of the last nonblank line; 0 if none."""
     first, last = words.partition("\n")[0][:80], (0, b"")
     wanted = [text.encode("utf-8", "surrogatepass") for text in (first, secrets.in_json(first)) if text]
     try:
