@@ -1,7 +1,7 @@
 """A scripted agent for demos: no model, no network, no cost. Each call takes one visible step and ends.
 
 It is a separate program (`python -m rooda.demo.agent`) and, like any agent, changes files itself. It writes only the
-project below: in the folder created by `rooda init --demo`, else in its own `rooda-demo/`.
+demo project defined below: in the folder created by `rooda init --demo`, else in a new folder `rooda-demo/`.
 """
 
 import os
@@ -100,12 +100,12 @@ def write(path: str, text: str) -> None:
 
 
 def project() -> str:
-    """Return the demo project's folder, relative to the current directory."""
+    """Return the demo project's folder, relative to the current directory; "" if it is the current directory."""
     return "" if read("textkit.py").startswith(MARK) else FOLDER
 
 
 def begin(folder: str) -> None:
-    """Create the demo project, which is the first step in a folder without one."""
+    """Create the demo project. This is the agent's first step in a workspace without one."""
     os.makedirs(folder, exist_ok=True)
     write(os.path.join(folder, "textkit.py"), PROGRAM)
     write(os.path.join(folder, "test_textkit.py"), TESTS)
@@ -123,7 +123,7 @@ def fix(path: str, program: str, fault: Fault) -> str:
 
 
 def step() -> None:
-    """Do the step that the workspace needs next."""
+    """Create the demo project, repair one mistake, or report that nothing is left to do."""
     folder = project()
     path = os.path.join(folder, "textkit.py")
     program = read(path)
@@ -154,7 +154,7 @@ def _put(path: str, text: str) -> None:
 
 
 def answered(prompt: bytes) -> bool:
-    """Print the answer to a call of a reflex or goal loop, which expects nothing else. False for other calls."""
+    """Answer a call of a reflex or goal loop; return False for any other call. Such a loop expects only the answer."""
     loop, kind, words = os.environ.get("ROODA_LOOP"), os.environ.get("ROODA_CALL", ""), _text(prompt)
     text = None
     if loop == "reflex":

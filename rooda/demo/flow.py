@@ -1,7 +1,7 @@
 """Scripted sensors, controllers and an actuator for the flow demo: no model, no network, no cost.
 
 It is a separate program (`python -m rooda.demo.flow`) and, like any agent, changes files itself. It works only on the
-project of `rooda flow setup --demo`: three functions with a mistake each.
+project of `rooda flow setup --demo`: three functions, each with a mistake.
 """
 
 import os
@@ -41,7 +41,7 @@ def sensors(prompt: str) -> None:
 
 
 def controller(prompt: str) -> None:
-    """Write a controller's decision: the outer loop names the next function, the inner loop says if it is right."""
+    """Write a controller's decision: the outer loop names the next function, the inner one checks it."""
     outputs = OUTPUT.findall(prompt)
     folder = os.path.dirname(outputs[0])
     task = read(f"{folder}/orchestrator-output.md").partition("# Task (setpoint)")[2]

@@ -53,6 +53,6 @@ def _commit(folder: str) -> None:
     failed, why = command.first_commit(folder, SUBJECT, env)
     if failed:
         raise RoodaError(f"git {failed} failed in {folder}: {why}", "A flow needs git.")
-    if env.get("GIT_AUTHOR_NAME") == command.DEFAULT_IDENTITY["GIT_AUTHOR_NAME"]:  # the flow's commits need one too
+    if env.get("GIT_AUTHOR_NAME") == command.DEFAULT_IDENTITY["GIT_AUTHOR_NAME"]:  # the flow needs an identity too
         for key, value in SOMEBODY.items():
             command.run(["config", f"user.{key.lower()}", value], folder)

@@ -1,6 +1,6 @@
-"""Answers the calls of a goal as the demo agent: plans, takes a step per call, and claims completion once too early.
+"""Answers the calls of a goal loop as the demo agent: plans, takes a step per call, and claims success once too early.
 
-It writes only `hello-goal/`. Its plan fits only `SPEC`, which docs/goal.md shows.
+It writes only into `hello-goal/`. Its plan fits only the specification `SPEC`, which docs/goal.md shows.
 """
 
 import json
@@ -56,7 +56,7 @@ def act(kind: str, prompt: str, write: Callable[[str, str], None]) -> str | None
 
 
 def step(prompt: str, write: Callable[[str, str], None]) -> str:
-    """Do a step and return its report. The first attempt wrongly claims success; the next prompt says what failed."""
+    """Do a step and return its report. The first attempt is wrong but claims success; the second one corrects it."""
     if "\nWrite the notes\n" in prompt:
         write(NOTES, "greeting.sh greets. It needs nothing but a shell.\n")
         return claimed(f"Wrote {NOTES}.", True, "none")

@@ -64,7 +64,7 @@ def taken(folder: str) -> bool:
 
 
 def commit(folder: str) -> str:
-    """Commit the project and return a sentence that says whether it worked. The demo works without git too."""
+    """Commit the project; return a sentence that says whether that worked. The demo also works without git."""
     from rooda.git import command
 
     names = {f"GIT_{who}_{key}": value for who in ("AUTHOR", "COMMITTER") for key, value in SOMEBODY.items()}

@@ -1,6 +1,6 @@
-"""Answers the calls of `rooda reflex` as the demo agent: with an outline that improves where rules failed.
+"""Answers the calls of `rooda reflex` as the demo agent: writes an outline, and adds sections where rules failed.
 
-To show how the loop works, the outline at first lacks one rule's section, and those of phase B.
+To show how the loop works, the first outline lacks the section of one rule, and all sections of phase B.
 """
 
 import json
@@ -22,7 +22,7 @@ def part(prompt: str, heading: str) -> str:
 
 
 def rest(prompt: str, heading: str) -> str:
-    """Return the artifact in the prompt. It may contain headings and ends where the constraints begin."""
+    """Return the artifact below a heading of the prompt. It may contain headings, and ends before the constraints."""
     return prompt.partition(f"\n## {heading}\n\n")[2].rpartition("\n## Constraints\n")[0].strip("\n")
 
 
@@ -41,7 +41,7 @@ def _plan(prompt: str) -> str:
 
 
 def _produce(prompt: str) -> str:
-    """Return the previous artifact; if there is none, an outline of phase A's planned rules without the first one."""
+    """Return the previous artifact; if there is none, an outline of the planned rules of phase A except the first."""
     if "\n## Previous artifact\n" in prompt:
         return rest(prompt, "Previous artifact")
     wanted = [name for name in _ids(part(prompt, "Plan")) if name.startswith("a.")]
