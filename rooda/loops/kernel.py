@@ -7,7 +7,7 @@ Scope = tuple[str, ...]  # () is the loop itself; ("child", …) a loop inside i
 
 
 class Saved(NamedTuple):
-    """A loop's saved state, and the finished steps of its open turn."""
+    """A loop's saved state, and the finished steps of the turn that has not ended yet."""
 
     state: Any = None  # None: nothing saved yet
     done: Mapping[str, Any] = {}
@@ -60,7 +60,7 @@ class Turns:
 
 
 class Run(Turns):
-    """A loop that also records the steps of a turn: finished steps of an open turn are replayed, not repeated."""
+    """A loop that also records the steps of a turn. A repeated turn reuses the values of steps that had finished."""
 
     def __init__(self, store: StepStore, scope: Scope = ()) -> None:
         super().__init__(store, scope)

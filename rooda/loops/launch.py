@@ -62,7 +62,7 @@ def take_lock(path: str, who: str, name: str, screen: Screen) -> lock.Lock | Non
         held = lock.acquire(path) or _after_a_dying_run(path)
     except OSError as problem:
         why = problem.strerror or str(problem)
-        warn(screen, f"{path} can't be locked ({why}); a second run of '{name}' would not be noticed")
+        warn(screen, f"{path} can't be locked ({why}); rooda can't prevent a second run of '{name}'")
         return None
     if held is None:
         raise already_running(path, who, name)

@@ -38,7 +38,7 @@ _FOLDER = click.Path(exists=True, file_okay=False)
 
 
 class Value(click.ParamType):  # type: ignore[type-arg]  # generic only in newer click
-    """Click parameter type of a setting, which checks values and reports errors as the settings do."""
+    """Click parameter type of a setting: checks a value by the same rules as in a settings file."""
 
     name = "value"
 

@@ -34,9 +34,9 @@ class Row(NamedTuple):
     package: str
     summary: str = ""  # help line of its command in `rooda --help`; procedures have no common command
     starting: tuple[str, ...] = ()  # subcommands that run a loop
-    homes: tuple[str, ...] = ()  # paths in a workspace; the kind is loaded only if one of them exists,
-    branches: str = ""  # or if the repository has a branch below this prefix,
-    git_homes: tuple[str, ...] = ()  # or one of these paths in its git folder
+    homes: tuple[str, ...] = ()  # rooda loads the kind only if one of these paths exists in the workspace,
+    branches: str = ""  # or if the repository has a branch with this prefix,
+    git_homes: tuple[str, ...] = ()  # or if one of these paths exists in its git folder
     resume: str = "rooda resume {name}"
     locks: str = ""  # prefix of its lock files in `.rooda`; an agent may delete a running loop's other files
     only_name: str = ""  # name of its loop, if a workspace can have only one of this kind
@@ -126,7 +126,7 @@ def view(kind: object) -> "View":
 
 
 class Kind(Protocol):
-    """The interface that each loop kind's kind.py implements, as mypy checks there. NAME is the loop called `name`."""
+    """The interface that each loop kind's kind.py implements, as mypy checks there. NAME: the value of `name`."""
 
     def locks(self, workspace: str) -> "dict[str, str]":
         """Return the lock paths of all loops that ever ran in the workspace, keyed by loop name."""

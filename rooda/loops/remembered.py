@@ -166,7 +166,10 @@ def _with_secrets(option: Option) -> Option:
 
 
 def _from_here(option: Option, folder: str, workspace: str) -> Option:
-    """Make paths relative to `folder`, where the earlier command was run, absolute. Files in the workspace stay."""
+    """Return the option with absolute paths.
+
+    They are relative to `folder`, where the earlier command was run, except for files in the workspace.
+    """
     if option.name == "config":
         return option._replace(value=os.path.abspath(os.path.join(folder, option.value)))
     if option.name not in FILES:

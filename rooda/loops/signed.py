@@ -23,7 +23,7 @@ def refuse_tracked(workspace: str) -> None:
     if tracks(workspace, HOME):
         path = os.path.join(workspace, HOME)
         raise UsageProblem(
-            f"git tracks {path}, so anybody who can push may have written it; rooda does not trust it.",
+            f"git tracks {path}, so anyone who can push may have written it; rooda does not trust it.",
             f"Untrack it: git -C {workspace} rm -r -q --cached {HOME}, and commit the change.",
         )
 
@@ -49,7 +49,10 @@ def require(workspace: str, kind: str, name: str, begun: str = "") -> None:
 
 
 def sign_all(workspace: str) -> list[str]:
-    """Sign all that resumes in this workspace use, with orders (stop, pause) and logs; return it as lines of text."""
+    """Sign everything that a resume in this workspace would use, all recorded orders (stop, pause) and all logs.
+
+    Return what was signed, as lines of text.
+    """
     refuse_tracked(workspace)
     lines = list[str]()
     for loop in registry.resumable(workspace):
