@@ -11,7 +11,7 @@ from rooda.loops.procedure.model import Procedure
 from rooda.run.records import CommandResult, Gate
 from rooda.run.spending import BudgetUse, dollars
 
-LINES = 30  # shown of the end of a gate's output
+LINES = 30  # lines shown of the end of a gate's output
 LONGEST = 4_000  # characters shown of one gate's output
 LONGEST_OF_ALL = 12_000  # characters shown of all gates' outputs together
 LONGEST_FRAGMENT = 10_000  # characters shown of a command's output in a prompt fragment
@@ -104,7 +104,7 @@ class Left(NamedTuple):
 
 
 class Output(NamedTuple):
-    """The end of a failed gate's output, as it is shown."""
+    """The end of a failed gate's output, as the prompt shows it."""
 
     gate: str
     text: str

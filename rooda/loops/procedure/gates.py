@@ -66,7 +66,7 @@ def problems(procedure: Procedure, workspace: str, before_worktree: bool = False
 def require_in_worktree(procedure: Procedure, worktree: str) -> None:
     """Raise ConfigProblem for the first gate whose program is missing in a new worktree."""
     for found in problems(procedure, worktree):
-        hint = "Have [worktree] setup, copy or link provide it, or run without gates: --no-gates"
+        hint = "Provide it with setup, copy or link in [worktree], or run without gates: --no-gates"
         raise ConfigProblem(found.what, hint)
 
 

@@ -146,7 +146,10 @@ def call_of(procedure: Procedure, state: OodaState, prompt: Prompt) -> Call:
 def why_stop(
     state: OodaState, signal: int, past: Progress = NOTHING, procedure: Procedure | None = None
 ) -> Ending | None:
-    """Return the ending if the loop must stop. Failures win over the iteration limit, both over a late signal."""
+    """Return the ending if the loop must stop.
+
+    Failures win over the iteration limit, and both win over a signal that arrived after the iteration.
+    """
     if state.status == INTERRUPTED:
         return Ending("signal", code_of_signal(signal), signal)
     if state.status == COMPLETED:
@@ -217,7 +220,10 @@ def _further(turn: Turn) -> dict[str, Any]:
 
 
 def run_ended(state: OodaState, ending: Ending, start: OodaState, session: float, past: Progress = NOTHING) -> RunEnded:
-    """Return the event that ends the run. `session`: its wall time in seconds; earlier ones count agents' run time."""
+    """Return the event that ends the run.
+
+    `session`: this session's wall time in seconds. Of earlier sessions, only the agents' run time is counted.
+    """
     return RunEnded(
         reason=ending.kind,
         status=state.status,

@@ -155,7 +155,7 @@ def _context(look: Lookup, found: Found, text: str) -> Context:
             f"The context {text} is not a regular file.", "rooda reads it for every prompt: save it to a file first."
         )
     if not path and found.layer.tier == FLAG and _is_meant_as_path(look, found, text):
-        raise _no_context_file(look, found, text, "To pass this as text, write it with a space in it.")
+        raise _no_context_file(look, found, text, "To pass this as text, add a space to it.")
     return Context(path=path, shown=text) if path else Context(text=text, shown="text")
 
 

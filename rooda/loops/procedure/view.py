@@ -250,10 +250,10 @@ def _of_account(record: Json) -> bool:
 
 
 _RULES = {
-    "max-iterations": "the limit is tested after the failures, before each iteration",
+    "max-iterations": "the iteration limit is checked before each iteration, after the failure threshold",
     "failures": "the failures in a row reached the threshold",
-    "stuck": "no result of a red gate changed; stuck_after is the limit",
-    "blocked": "the agent gave up again and changed no file; blocked_threshold is the limit",
+    "stuck": "no result of a red gate changed; stuck_after sets the limit",
+    "blocked": "the agent gave up again and changed no file; blocked_threshold sets the limit",
     "success-signal": "a success signal ends the loop if the agent exited with 0 and every gate passed",
     "signal": "a signal ends the loop; the state is kept",
     "agent": "the same call would only fail again, so it was not repeated",
