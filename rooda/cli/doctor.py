@@ -96,8 +96,8 @@ def undone_iterations(subject: Subject) -> Iterator[Finding]:
         if look.value("safety") != "snapshot":
             yield Finding(what, BAD, 'on_red = "undo" needs snapshots, and they are off', 'Set safety = "snapshot".')
         elif look.value("commit") != "green":
-            detail = "an undo restores files only: commits of the agent stay"
-            yield Finding(what, WARN, detail, 'Let rooda commit what is green: commit = "green".')
+            detail = "an undo only restores files; it keeps the agent's commits"
+            yield Finding(what, WARN, detail, 'Let rooda commit green iterations: commit = "green".')
 
 
 def _is_about_gates(subject: Subject, name: str) -> bool:
@@ -272,9 +272,9 @@ def _terminal(subject: Subject) -> Iterator[Finding]:
     encoding = (getattr(sys.stdout, "encoding", "") or "unknown").lower()
     shown = f"TERM={os.environ.get('TERM') or 'not set'}, {encoding}"
     if not sys.stdout.isatty():
-        yield Finding("terminal", INFO, f"stdout isn't one: plain lines ({encoding})")
+        yield Finding("terminal", INFO, f"stdout isn't a terminal: plain lines ({encoding})")
     elif not is_terminal(sys.stdout):
-        yield Finding("terminal", WARN, shown, "For a status line set another type: export TERM=xterm-256color")
+        yield Finding("terminal", WARN, shown, "For a status line, set another type: export TERM=xterm-256color")
     elif "utf" not in encoding:
         yield Finding("terminal", WARN, shown, "Some characters are shown as ?: export LANG=C.UTF-8")
     else:

@@ -59,7 +59,7 @@ def _rows(found: Json) -> list[str]:
     others = "; the others count" if unknown < number else ""
     rough = ": a rough estimate" if number < forecast.FEW else ""
     return [
-        f"{count} {_plural(count)} of {found['name']}, by {number} {_plural(number)} of the past{rough}",
+        f"{count} {_plural(count)} of {found['name']}, judging by {number} past {_plural(number)}{rough}",
         *columns([("", "half the runs below", "9 of 10 below"), ("cost", *cost), ("time", *time)], (1, 2)),
         *([f"The cost of {unknown} of the {number} is unknown{others}."] if unknown else ()),
     ]

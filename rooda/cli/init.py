@@ -17,12 +17,12 @@ from rooda.settings.where import where
 @click.command("init")
 @click.option("--print", "show", is_flag=True, help="Print the file instead of writing it.")
 @click.option("--demo", metavar="DIR", help="Create a small project to try rooda on, with a scripted agent.")
-@click.option("--max-cost", metavar="N", type=Value(LOOP["max_cost"].type), help="Write this limit of dollars per run.")
+@click.option("--max-cost", metavar="N", type=Value(LOOP["max_cost"].type), help="Write this limit: dollars per run.")
 @click.option(
     "--iteration-timeout",
     metavar="N",
     type=Value(LOOP["iteration_timeout"].type),
-    help="Write this limit of seconds per agent call.",
+    help="Write this limit: seconds per agent call.",
 )
 @click.pass_context
 def init(ctx: click.Context, /, show: bool, demo: str | None, **limits: float | None) -> int:

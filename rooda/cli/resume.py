@@ -165,7 +165,7 @@ def resume_all(here: Where) -> tuple[int, list[CutOff]]:
 
 
 def _skipped(each: CutOff) -> int:
-    hint = f"Look at it: rooda -C {shlex.quote(each.workspace)} resume {each.loop.name}"
+    hint = f"Check and accept it: rooda -C {shlex.quote(each.workspace)} resume {each.loop.name}"
     click.echo(f"Not resumed: {each.loop.name} in {each.workspace}: {each.doubt}. {hint}", err=True)
     return UNDECIDED
 

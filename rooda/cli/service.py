@@ -305,7 +305,7 @@ def _systemd(path: str, facts: Facts) -> Manager:
         ((*control, "disable", UNIT), (*control, "daemon-reload")),
         ((*control, "is-enabled", UNIT), (*control, "is-active", UNIT)),
         "It starts when you log in. To start it at boot, and keep it after logout: loginctl enable-linger\n"
-        f"Set keys that agents need but a login's environment lacks in {facts.environment} (NAME=value lines)",
+        f"Keys that agents need but a login's environment lacks: set them in {facts.environment} (NAME=value lines)",
     )
 
 

@@ -32,7 +32,7 @@ from rooda.settings.where import Where, where
 def trust(ctx: click.Context, show: bool, as_hash: bool, revoke: bool, state: bool, as_list: bool) -> int:
     """Trust the commands, agents, hooks and addresses that the files of this workspace name.
 
-    rooda asks before it starts what came by git or changed while a loop ran; what you wrote yourself needs no trust.
+    rooda asks before it starts what came by git or changed while a loop ran, but not for what you wrote here yourself.
     """
     if sum((show, as_hash, revoke, state, as_list)) > 1:
         raise UsageProblem("--show, --hash, --revoke, --state and --list are mutually exclusive.")

@@ -157,7 +157,7 @@ def _say_head(repo: Repo, target: Snapshot) -> None:
         return
     now, then = f"{branch or 'HEAD'} is at {head[:12]}", f"at {target.head[:12]}"
     if registry.KINDS[target.kind].on_branch:
-        what = f"Commits stay; rooda resume {target.loop} takes them off {branch}, back to {target.head[:12]}."
+        what = f"Commits stay; rooda resume {target.loop} removes them from {branch}, back to {target.head[:12]}."
     elif branch == target.branch:
         what = f"Commits stay: {now}, and was {then} then. To go back there too: git reset --mixed {target.head[:12]}"
     else:
@@ -230,7 +230,7 @@ def prune(ctx: click.Context, name: str | None, keep: int, dry_run: bool) -> int
 
 
 def _repository(workspace: str) -> "Repo | None":
-    """Return the repository; None without one if there are runs, which can be pruned without it."""
+    """Return the repository. If there is none, return None if there are runs to prune, else raise UsageProblem."""
     if run_folder.all_of(workspace, None):
         try:
             return find(workspace)

@@ -14,7 +14,7 @@ def test_E_43_a_forecast_of_cost_and_time(ws: Workspace) -> None:
     assert ws.rooda("build", "-n", "2").code == 0
     ran = ws.rooda("forecast", "build", "-n", "10")
     assert ran.code == 0
-    assert ran.lines[0] == "10 iterations of build, by 2 iterations of the past: a rough estimate"
+    assert ran.lines[0] == "10 iterations of build, judging by 2 past iterations: a rough estimate"
     assert ran.lines[2].split() == ["cost", "$7.50", "$7.50"]
     before = usage(ws)["total"]
     shutil.rmtree(ws.file(".rooda"))
