@@ -47,12 +47,12 @@ def _new(ctx: click.Context, /, task: tuple[str, ...], **typed: object) -> int:
         raise UsageProblem("The task is empty.", 'Describe the artifact: rooda reflex new "An OpenAPI spec for …"')
     _one_source(typed)
     if not asked.worktree:
-        base_files.refuse_links(here.workspace, os.path.dirname(files.HOME), files.HOME)  # before an agent is paid
+        base_files.refuse_links(here.workspace, os.path.dirname(files.HOME), files.HOME)  # before a call costs money
         refuse_second(here.workspace)
     made = prepared(here, asked, own_flags(typed))
     try:
         proposal = _proposed(text, here, asked, made, typed)
-    except Interrupted as cut:  # while an agent drafted
+    except Interrupted as cut:  # while an agent drafted the rules
         say("Interrupted. Nothing was started.", to_stderr=True)
         return code_of_signal(cut.number)
     given = Given(bool(typed["confirm_criteria"]), _number(typed["confirm_max_iterations"]))
@@ -139,13 +139,13 @@ new = click.Command(
         click.Option(
             ["--from", "start_from"], metavar="FILE", type=click.Path(), help="Begin with an existing artifact."
         ),
-        click.Option(["--strict"], is_flag=True, help="Go on until the threshold, even if only warnings remain."),
+        click.Option(["--strict"], is_flag=True, help="Continue to the threshold, even if only warnings remain."),
         *options.of(OWN, "limit", max_iterations=COUNT),
-        click.Option(["--threshold-a"], type=_THRESHOLD, metavar="X", help="Score that phase A needs, 0 to 1."),
-        click.Option(["--threshold-b"], type=_THRESHOLD, metavar="X", help="Score that phase B needs."),
-        click.Option(["--ideal-result"], metavar="TEXT", help="Description of the ideal result; only recorded."),
+        click.Option(["--threshold-a"], type=_THRESHOLD, metavar="X", help="Score that phase A must reach, 0 to 1."),
+        click.Option(["--threshold-b"], type=_THRESHOLD, metavar="X", help="Score that phase B must reach, 0 to 1."),
+        click.Option(["--ideal-result"], metavar="TEXT", help="Describe the ideal result; recorded, not checked."),
         click.Option(["--alias"], metavar="NAME", help="Name of the loop; default: derived from the task."),
-        click.Option(["--confirm-criteria"], is_flag=True, help="Confirm the rules and thresholds."),
+        click.Option(["--confirm-criteria"], is_flag=True, help="Confirm the rules and thresholds without a question."),
         click.Option(
             ["--confirm-max-iterations"], type=COUNT, metavar="N", help="Confirm the iteration limit; N must equal it."
         ),
@@ -153,7 +153,8 @@ new = click.Command(
         options.worktree(),
         *options.for_kind(),
     ],
-    help="Start a new loop for TASK. You confirm the success criteria and the limit, here or with two options.",
+    help="Start a new loop for TASK. You confirm the success criteria and the limit when asked, or with "
+    "--confirm-criteria and --confirm-max-iterations N.",
     short_help="Start a new loop.",
 )
 
@@ -164,7 +165,7 @@ run = click.Command("run", callback=_new, params=new.params, help=new.help, shor
 @click.pass_context
 def _resume(ctx: click.Context, /, alias: str | None, **typed: object) -> int:
     here = with_typed(where(ctx), typed)
-    store.tidy_all(here.workspace)  # also completes the end of a loop if it was interrupted
+    store.tidy_all(here.workspace)  # also finishes an end of a loop that was cut off
     place = find(here.workspace, alias) or (newest(here.workspace) if typed["max_iterations"] else None)
     if place is None:
         raise none_active(here.workspace)
@@ -180,13 +181,13 @@ resume = click.Command(
             ["-n", "--max-iterations"],
             type=COUNT,
             metavar="N",
-            help="At most N iterations in all; also after the limit or stagnation.",
+            help="At most N iterations in all; also continues after the limit or stagnation.",
         ),
         *loop_options(),
         *options.for_kind(),
     ],
     help="Resume the active loop, or ALIAS. An interrupted phase is repeated; finished phases are not. With -n N, a "
-    "loop that has ended at its limit or by stagnation goes on.",
+    "loop that has ended at its limit or by stagnation continues.",
     short_help="Resume the active loop, or a named one.",
 )
 
@@ -231,7 +232,7 @@ def list_(ctx: click.Context, as_json: bool) -> int:
 
 @click.command(short_help="Show the events of a loop.")
 @click.argument("alias", required=False, shell_complete=tab_aliases)
-@click.option("--json", "as_json", is_flag=True, help="Print the events as they are on disk.")
+@click.option("--json", "as_json", is_flag=True, help="Print the events as stored, one JSON object per line.")
 @click.pass_context
 def history(ctx: click.Context, alias: str | None, as_json: bool) -> int:
     """Show the events of the active loop, or of ALIAS, in order."""

@@ -40,7 +40,7 @@ _OPENING = re.compile(  # one line in which an agent announces the artifact
 
 
 def _without_opening(text: str) -> str:
-    """Return the text without a first line such as "Sure! Here is the document:", and a rule below it."""
+    """Return the text without a first line such as "Sure! Here is the document:" and a `---` line below it."""
     opening = _OPENING.match(text)
     after = text[opening.end() :] if opening else ""
     if not opening or not (after.strip() == "" or after.startswith(("\n\n", "\n#", "\n```"))):
@@ -49,7 +49,7 @@ def _without_opening(text: str) -> str:
 
 
 def _without_closing(text: str) -> str:
-    """Return the text up to the end of a Markdown fence that it begins with, if one plain paragraph follows."""
+    """If the text is a fenced Markdown block and one plain paragraph after it, return the block; else the text."""
     if not re.match(r"`{3,}[ \t]*(?:markdown|md)?[ \t]*\n", text, re.IGNORECASE):
         return text
     mark = re.match(r"`+", text)[0]  # type: ignore[index]  # matched above
@@ -68,7 +68,7 @@ def _inside_fence(text: str, words: Sequence[str]) -> str:
     opening = re.fullmatch(r"(`{3,}+)[ \t]*+(\w*+)[ \t]*+", lines[0])
     if len(lines) < 2 or not opening or opening[2].lower() not in words or lines[-1].rstrip() != opening[1]:
         return text
-    inside = False  # inside a nested block, which ends at a fence without a word
+    inside = False  # inside a nested block, which ends at a fence without a language name
     for line in lines[1:-1]:
         if line.startswith(opening[1]):
             inside = not inside or bool(line.strip("` \t"))
@@ -94,7 +94,7 @@ def one_object(answer: str, extraction: str = LENIENT, key: str = "") -> Json:
 
 
 def _found_in(text: str, key: str) -> Json | None:
-    """Return the one JSON object with this key that other text surrounds; None if there is none."""
+    """Find the one JSON object with this key in surrounding text; None if there is none."""
     found = [each for each in find_objects(text, _DECODER) if not key or key in each]
     if len(found) > 1:
         what = f"JSON objects with the key {key!r}" if key else "JSON objects"
@@ -145,7 +145,7 @@ def plan(answer: Json) -> list[str]:
 def checks(answer: Json, active: Collection[str], artifact: str, roots: Sequence[str] = ()) -> list[Json]:
     """Return the checks in `{"checks": [...]}`, each for an active rule, without unknown keys.
 
-    `roots`: names of the folder that commands run in.
+    `roots`: all paths of the folder that commands run in.
     """
     named = artifact_path(artifact, roots)
     return [_check(raw, f"checks[{place}]", active, named) for place, raw in enumerate(_list(answer, "checks"))]
@@ -159,7 +159,7 @@ class ArtifactPath(NamedTuple):
 
 
 def artifact_path(path: str, roots: Sequence[str]) -> ArtifactPath:
-    """Return the path with a pattern that finds it in a command, but not `PATH.bak` or `/elsewhere/PATH`."""
+    """Return the path with a pattern that finds it in a command but doesn't match `PATH.bak` or `/elsewhere/PATH`."""
     here = "|".join([*(f"{re.escape(root.rstrip('/'))}/" for root in roots), HERE])
     return ArtifactPath(path, re.compile(rf"(?<![\w./~$%@+-])(?:{here}){re.escape(path)}(?![\w./~$%@+*?{{\[-])"))
 

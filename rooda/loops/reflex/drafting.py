@@ -157,7 +157,7 @@ def _text(name: str, **values: str) -> str:
 
 
 def _asked_agent(text: str, here: Where, made: Prepared, read: Callable[[str], Drafted], instead: str) -> Drafted:
-    """Ask the agent for criteria before the loop begins; an invalid answer is asked for once more, with the reason."""
+    """Ask the agent for criteria before the loop begins; after an invalid answer, ask once more and quote the error."""
     setup, problem = made.setup, ""
     with Signals() as signals:
         owner = Owner(KIND, "draft", Setup(made.agent, bounds=setup.bounds, further=setup.further))
@@ -176,7 +176,7 @@ def _asked_agent(text: str, here: Where, made: Prepared, read: Callable[[str], D
 
 
 def _reply(session: Session, text: str, attempt: int, made: Prepared, instead: str) -> Reply:
-    """Make the call, again after a failure; raise RoodaError after the last one."""
+    """Call the agent, and again after each failure; raise RoodaError after the last allowed failure."""
     for failures in range(CALLS):
         label = f"draft-{attempt}-{failures + 1}"
         prompt = session.prompt(lambda: text, label, Measure("", made.setup.token_budget))
@@ -190,7 +190,7 @@ def _reply(session: Session, text: str, attempt: int, made: Prepared, instead: s
         why = in_words(reply, {"": "The agent could not draft the rules: {reason}"})
         if refusal(reply) or failures + 1 == CALLS:
             break
-        session.emit(Problem(text=f"{why}; call {failures + 1} of {CALLS}, it is repeated"))
+        session.emit(Problem(text=f"{why}; call {failures + 1} of {CALLS}; rooda repeats it"))
         session.wait(backoff(made.setup.retry_wait, failures + 1, reply.retry_after))
     raise RoodaError(why, f"Try again, or use {instead}.")
 
@@ -199,8 +199,8 @@ def _reply(session: Session, text: str, attempt: int, made: Prepared, instead: s
 LONGEST = 100  # most digits accepted in a limit
 YES, EDIT = ("y", "yes"), ("e", "edit")
 WAYS = {
-    "run": "are shown and run as you, with --exec-checks ask only after your yes",
-    "ask": "are shown and run as you after your yes",
+    "run": "are shown and run with your permissions; to be asked first, use --exec-checks ask",
+    "ask": "are shown and run with your permissions if you agree",
     "skip": "are not run; an agent judges their rules",
 }
 
@@ -218,7 +218,7 @@ class Proposal(NamedTuple):
     origin: str
     max_iterations: int
     exec_checks: str = ""  # whether commands that the agent writes as checks run
-    artifact: str = ""  # an existing text to begin with
+    artifact: str = ""  # text of an existing artifact to begin with; "" for none
 
 
 class Given(NamedTuple):
@@ -299,7 +299,7 @@ def show(proposal: Proposal, to_stderr: bool) -> None:
     if proposal.exec_checks:
         rows.append(f"Checks: commands that the agent writes for these rules {WAYS[proposal.exec_checks]}")
     if proposal.criteria.strict:
-        rows.append("Strict: the loop goes on until the threshold, also while only warnings remain")
+        rows.append("Strict: the loop goes on until the threshold is reached, even if only warnings remain")
     rows.append(f"Maximum iterations: {proposal.max_iterations}")
     say("\n".join(map(escape_line, rows)), to_stderr=to_stderr)
 

@@ -37,7 +37,7 @@ from rooda.views.say import say
 RUN, ASK, SKIP = "run", "ask", "skip"  # what to do with commands that an agent wrote as checks
 CAP = 1_048_576  # bytes kept of a check's output
 EXCERPT = 300  # characters of a check's output in its result
-PART = 12  # a check's output that matches this many bytes of the artifact quotes it
+PART = 12  # output that shares this many consecutive bytes with the artifact counts as a quote
 _BEFORE = re.compile(rb"(?:[^\s:]*:)?(?:\d+[:-])*[ \t<>+|-]*")  # what grep and diff print before a line
 
 WORDS = {
@@ -64,7 +64,7 @@ class Effects(World):
         self._shows, self._permission = shows, permission
         self._sequential = bool(prepared.look.value("sequential"))
         self._check_timeout = float(prepared.look.value("check_timeout"))
-        self._asked = 0.0  # seconds that the service asked to wait after the last call
+        self._asked = 0.0  # seconds that the service asked rooda to wait after the last call
 
     def emit(self, event: Event) -> None:
         self._session.emit(event)
@@ -88,7 +88,7 @@ class Effects(World):
         return [self._answer(query, reply) for query, reply in zip(queries, replies, strict=True)]
 
     def _answer(self, query: Query, reply: Reply) -> Answer:
-        """Return the answer in a reply; that of a phase that writes the artifact is kept byte for byte."""
+        """Return the answer in a reply; keep it byte for byte if the phase writes the artifact."""
         if reply is NOT_ASKED:
             return Answer(unasked=True)
         if not reply.ok:
@@ -231,7 +231,7 @@ class Effects(World):
 
 
 def show_artifact(prepared: Prepared, place: Place, shows: bool) -> None:
-    """Print the whole artifact, except with --json: the events name its path."""
+    """Print the whole artifact; print nothing with --json, because the events have its path."""
     data = reflex_files.artifact_if_readable(place)
     if shows and data is not None:
         prepared.screen.line(Line("info", "Artifact in full:"))
@@ -242,7 +242,7 @@ def _failure(reply: Reply) -> str:
     """Return why a call failed, with the agent's last line."""
     why, said = in_words(reply, WORDS), reply.message or _last_error(reply.transcript).strip() or last_words(reply)
     last = " ".join(said.strip().rpartition("\n")[2].split())[:EXCERPT]
-    return f"{why}; it said: {last}" if last and last not in why else why
+    return f"{why}; its last line: {last}" if last and last not in why else why
 
 
 def _last_error(transcript: str) -> str:
@@ -340,7 +340,7 @@ def run_guarded(commands: Sequence[Command], path: str, run: Runner, parallel: b
 
 def _check_result(command: Command, ran: CommandResult, changed: bool, artifact: bytes) -> CheckResult:
     if changed:
-        return CheckResult(False, "the command changed the artifact; it was put back")
+        return CheckResult(False, "the command changed the artifact; rooda restored the artifact")
     if ran.ended == "timeout":
         return CheckResult(False, f"timed out after {command.timeout:g} s")
     if ran.code == 0:
@@ -363,7 +363,7 @@ def _excerpt(path: str, artifact: bytes) -> str:
 
 
 def _without_quotes(line: bytes, artifact: bytes, known: set[bytes], long: Sequence[bytes]) -> bytes:
-    """Return an output line without the artifact's lines; empty if it only quotes one of them, or a part of one."""
+    """Return an output line with quoted artifact lines replaced by …; empty if the line is nothing but a quote."""
     shown = line[_BEFORE.match(line).end() :]  # type: ignore[union-attr]  # the pattern also matches nothing
     if any(each in known or (len(each) >= PART and each in artifact) for each in (line, shown)):
         return b""

@@ -35,8 +35,8 @@ class Distance(TypedDict):
 class RunStarted(Event, name="run.started", durable=True):
     number: int  # the iteration, from 1
     level: Level  # phase level
-    step: str  # as `current_step` in `run.json`
-    iterations: int  # iterations completed before
+    step: str  # the next phase; as `current_step` in `run.json`
+    iterations: int  # iterations completed before this session
     max_iterations: int  # the limit
     limits: Limits  # `cost` in dollars, `tokens`, `seconds`; 0 = no limit
 
@@ -46,7 +46,7 @@ class RunResumed(RunStarted, name="run.resumed", durable=True):
 
 
 class ReflexPhase(Event, name="reflex.phase"):
-    """Agents are called for a phase."""
+    """rooda calls an agent for a phase, or two agents for two phases in parallel."""
 
     iteration: int
     steps: list[str]  # the phases: one, or two in parallel
@@ -59,7 +59,7 @@ class ReflexBreach(Event, name="reflex.breach"):
 
     step: str  # the phase
     attempt: int  # 1 or 2
-    error: str  # what is wrong with its answer
+    error: str  # what is wrong with the answer
     last: bool  # true: it was the last attempt, so the loop ends
 
 
@@ -77,15 +77,15 @@ class ReflexRestored(Event, name="reflex.restored"):
 
 
 class ReflexBlock(Event, name="reflex.block"):
-    """An evaluation is reported, after the critique if there is one."""
+    """The summary of an evaluation; emitted after CRITIQUE if that follows."""
 
     iteration: int
     number: int  # the iteration, from 1
     max_iterations: int  # the limit
     level: Level  # phase level
     score: str  # two decimals, as text
-    passed: bool  # true: it reached the threshold without a failed rule
-    plan: str  # its steps on one line
+    passed: bool  # true: the score reached the threshold and no rule of severity `fail` failed
+    plan: str  # the plan's steps on one line
     hash: str  # first 8 characters of the artifact's hash
     changed: list[str] | None  # headings of changed sections; null: no earlier artifact
     failed: list[str]  # ids of failed rules of severity `fail`
@@ -102,9 +102,10 @@ class ReflexBoundary(Event, name="reflex.boundary"):
 
 class RunEnded(Event, name="run.ended", durable=True):
     status: Annotated[str, "completed", "stopped", "failed", "running"]  # `running`: the loop can be resumed
-    # as `stop_reason`; if it can be resumed `signal`, `limit`, `error`, `files`; `gone` if its files were removed
+    # why the session ended: `stop_reason` if the loop ended; `signal`, `limit`, `error` or `files` if it can be
+    # resumed; `gone` if the loop's files were deleted
     reason: str
-    note: str  # the reason, in words
+    note: str  # the reason in words
     stop_reason: str  # as `stop.reason` in `run.json`
     exit_code: int  # rooda's exit code
     number: int  # the iteration

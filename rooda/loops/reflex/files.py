@@ -60,7 +60,7 @@ class Place(NamedTuple):
 
     @property
     def seal(self) -> Seal:
-        """Return the seal over saved commands and prompts. Everything else in the state is harmless."""
+        """Return the seal that signs saved commands and prompts. The rest of the state can't do harm."""
         return Seal(self.workspace, f"reflex-{self.alias}")
 
 
@@ -106,13 +106,13 @@ def load(place: Place) -> Found:
 
 
 def words_of(state: State) -> bytes:
-    """Return the bytes that the seal covers: task, rules and checks, but not the limit, since users edit it."""
+    """Return the bytes that the seal covers: task, rules and checks. Users may edit the limit, so it is left out."""
     words = (state.run_id, state.task, state.criteria, state.prepared_checks)
     return json.dumps(words, sort_keys=True).encode()
 
 
 def doubt(place: Place) -> Doubt | None:
-    """Return the saved commands and prompts of an open loop if this user has not sealed them; else None."""
+    """Return a Doubt about an open loop's saved commands and prompts if this user has not sealed them; else None."""
     state, seal = load(place).state, place.seal
     if state is None or not (state.status == RUNNING or state.can_go_on):
         return None
@@ -196,7 +196,7 @@ def read_artifact(place: Place) -> bytes | None:
 
 
 def facts(before: bytes | None, after: bytes | None, judged: bool) -> reflex_history.Artifact:
-    """Return what the history records: the hashes of a new artifact, or the section hashes of a judged one."""
+    """Return the hashes for the history: those of a new artifact, or those of a judged artifact's sections."""
     one, other = ("" if data is None or judged else files.sha256(data) for data in (before, after))
     return reflex_history.Artifact(one, other, hashes(files.to_text(after or b""), files.sha256) if judged else {})
 
@@ -275,7 +275,7 @@ def named(workspace: str, alias: str) -> Place:
 
 
 def find(workspace: str, alias: str | None) -> Place | None:
-    """Return the named loop; without a name, the active one, None if there is none."""
+    """Return the named loop; without a name, the active loop, or None if no loop is active."""
     if alias is not None:
         return named(workspace, alias)
     found = active(workspace)

@@ -24,7 +24,7 @@ from rooda.loops.reflex.state import (
 
 JUDGED = tuple(
     reason for reason in STATUS_OF if reason not in ("user_stop", "phase_error")
-)  # ends that an evaluation decides
+)  # stop reasons that an evaluation decides
 DONE = (
     *("plan_created", "artifact_created", "checks_prepared"),
     *("evaluation_done", "critique_done", "refinement_done"),
@@ -70,12 +70,12 @@ def events(before: State | None, after: State, artifact: Artifact, by_user: bool
 
 
 def is_reopened(before: State, after: State) -> bool:
-    """True if the user lets the loop go on after its end, or with another limit: it is recorded like a start."""
+    """True if the user resumes the loop after its end or with another limit; the history records that like a start."""
     return before.max_iterations != after.max_iterations or (before.status != RUNNING and after.status == RUNNING)
 
 
 def _by_user(before: State, after: State) -> bool:
-    """True if the loop was stopped for a reason that an evaluation can't have decided."""
+    """True if the user stopped the loop, because an evaluation can't have decided the reason."""
     judged = before.current_step == EVALUATE and STATUS_OF.get(after.stop["reason"]) == STOPPED
     return after.status == STOPPED and not (judged and after.stop["reason"] in JUDGED)
 
@@ -125,7 +125,7 @@ def breach(state: State, phase: str, attempt: int, error: str, excerpt: str) -> 
 
 
 def breaches(history: Iterable[Json], state: State, phase: str) -> list[str]:
-    """Return how this phase broke its contract in this iteration and level since it last succeeded."""
+    """Return the errors of the phase's contract breaches in this iteration and level, since its last success."""
     found: list[str] = []
     for event in history:
         if _is_done(event, phase):

@@ -1,4 +1,4 @@
-"""Shows a loop's history and earlier artifacts. The history has their hashes; run folders may still have copies."""
+"""Shows a loop's history and earlier artifacts. The history has the artifacts' hashes; run folders may have copies."""
 
 import os
 from typing import Any, NamedTuple

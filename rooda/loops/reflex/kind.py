@@ -27,13 +27,13 @@ def locks(workspace: str) -> dict[str, str]:
 
 
 def _recorded(workspace: str) -> list[str]:
-    """Return loops that are running or were killed here, even if an agent has deleted their files."""
+    """Return the names of running or killed loops, even of those whose files an agent has deleted."""
     left = (name.removeprefix(_LOCKS) for name in lock.recorded(workspace) if name.startswith(_LOCKS))
     return [alias for name in left if is_alias(alias := name.removesuffix(".lock"))]
 
 
 def _cleaned_away(workspace: str) -> list[str]:
-    """Return loops that are running, even if an agent has deleted their files."""
+    """Return the names of running loops, even of those whose files an agent has deleted."""
     return [alias for alias in _recorded(workspace) if lock.is_held(Place(workspace, alias).lock)]
 
 
@@ -46,7 +46,7 @@ def resumable(workspace: str) -> list[str]:
 
 
 def facts(workspace: str, name: str | None) -> list[Json]:
-    """Return the details of NAME; without a name, of all loops that run or can be resumed."""
+    """Return the details of the loop NAME; without a name, of all loops that run or can be resumed."""
     known = locks(workspace) if name else sorted({*files.running(workspace), *_cleaned_away(workspace)})
     return [status.facts_of(Place(workspace, alias)) for alias in known if name in (None, alias)]
 
@@ -101,7 +101,7 @@ def close(workspace: str, name: str, reason: str) -> bool:
 
 
 def work_paths(workspace: str, name: str) -> list[str]:
-    """Return the paths of the loop's folder and of the pointer file, without the latter if it names another loop."""
+    """Return the path of the loop's folder, and of the pointer file unless that names another loop."""
     pointer = [f"{files.HOME}/current.json"] if files.active(workspace) in (None, name) else []
     return [f"{files.HOME}/{name}", *pointer]
 

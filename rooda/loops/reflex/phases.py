@@ -33,8 +33,8 @@ from rooda.loops.reflex.world import (
 )
 from rooda.run.event_records import Problem
 
-TRIES = 2  # a phase that breaks its contract is asked once more
-CALLS = 3  # a call that fails is repeated, with growing pauses
+TRIES = 2  # answers per phase: rooda asks once more after one that breaks the contract
+CALLS = 3  # calls per answer: rooda repeats a failed call after a pause that grows
 
 
 def plan(state: State, options: LoopOptions, world: World) -> State:
@@ -135,7 +135,7 @@ def ask_agents(
     A call that fails is repeated; raise CallFailed after the last try.
     """
     over = [request.phase for request in requests if len(world.breaches(state, request.phase)) >= TRIES]
-    if over:  # rooda was killed between the last try and the end of the loop
+    if over:  # rooda was killed after the last try, before it recorded the loop's end
         return ended(state, "phase_error", f"{', '.join(over)}: the contract was broken {TRIES} times")
     pending, failures = list(requests), dict.fromkeys((request.phase for request in requests), 0)
     while pending:
@@ -167,7 +167,7 @@ def _count_failures(failed: Sequence[tuple[str, Answer]], failures: dict[str, in
         failures[phase] += 1
         if answer.final or failures[phase] >= CALLS:
             raise CallFailed(f"{phase}: {answer.failed}")
-        world.emit(Problem(text=f"{phase}: {answer.failed}; call {failures[phase]} of {CALLS}, it is repeated"))
+        world.emit(Problem(text=f"{phase}: {answer.failed}; call {failures[phase]} of {CALLS}; rooda repeats it"))
 
 
 def json_parser(key: str, check: Callable[[Json], Any], options: LoopOptions) -> Callable[[str], Any]:
@@ -187,7 +187,7 @@ def _parsed(request: PhaseRequest, answer: Answer) -> Any:
 
 
 def _with_breaches(state: State, world: World, broken: Sequence[tuple[PhaseRequest, Breach, str]]) -> State:
-    """Record breaches of contract; the second one of a phase ends the loop."""
+    """Record breaches of contract; a phase's second breach ends the loop."""
     over = []
     for request, problem, text in broken if state.status == RUNNING else ():
         phase, error = request.phase, world.redacted(str(problem))
@@ -250,7 +250,7 @@ def _combined(checked: Finding | None, judged: Finding) -> Finding:
 
 
 def _findings(checks: list[Json], results: Sequence[CheckResult], text: str, world: World) -> dict[str, Finding]:
-    """Return one finding per checked rule: the first failed one, else the first."""
+    """Return one finding per checked rule: that of its first failed check, else of its first check."""
     commands = [check for check in checks if check["type"] == "executable"]
     all_ = [_finding(check, each.holds, each.details) for check, each in zip(commands, results, strict=False)]
     all_ += [_searched(check, text, world) for check in checks if check["type"] == "content"]

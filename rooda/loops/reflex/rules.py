@@ -107,12 +107,12 @@ def _inside(table: Any, *keys: str) -> Any:
 
 
 def is_number(value: Any) -> bool:
-    """True for a number of sensible size; false for booleans."""
+    """True for a finite number that is not too large; False for booleans."""
     return type(value) in (int, float) and abs(value) < 1e15
 
 
 def _rule(raw: Any) -> tuple[Rule | None, list[str]]:
-    """Return the rule with defaults filled in, None if it is invalid, and its faults."""
+    """Return the rule with defaults filled in (None if it is invalid) and its faults."""
     if not isinstance(raw, dict):
         return None, ["it must be an object"]
     name, severity = raw.get("id"), raw.get("severity")
@@ -131,8 +131,8 @@ def _rule(raw: Any) -> tuple[Rule | None, list[str]]:
         return None, ["description and check must be strings"]
     description, check = description.strip(), check.strip()
     if not (description or check):
-        return None, ["description and check are empty: at least one of them must say what has to hold"]
-    # Without a check, verify the description; the user confirms it with the rest.
+        return None, ["description and check are empty: at least one of them must state the rule"]
+    # A rule without a check gets one from its description; the user confirms it with the other rules.
     return Rule(name, description or check, severity, weight, level, check or f"Verify: {description}"), []
 
 

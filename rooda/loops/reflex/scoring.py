@@ -9,7 +9,7 @@ from rooda.base.json import Json
 LEAST_GAIN, MOST_SMALL_GAINS = (
     Fraction("0.02"),
     2,
-)  # the least gain that counts; the number of smaller ones that ends the loop
+)  # the smallest gain that counts; the number of smaller gains in a phase that ends the loop
 COMPLETED, STOPPED, FAILED = "completed", "stopped", "failed"
 STATUS_OF = {
     "threshold_reached": COMPLETED,

@@ -125,7 +125,7 @@ def require_open(place: Place, found: Found, limit: int | None) -> State:
         raise Undecided(f"{_ended(place, state)}{last_error(found)}", f"{more}{START_NEW}")
     if limit and limit < state.iteration + ended:
         raise UsageProblem(
-            f"-n {limit}: the loop '{place.alias}' is at iteration {state.iteration} already.",
+            f"-n {limit} is too low: the loop '{place.alias}' is already at iteration {state.iteration}.",
             f"Allow more: rooda reflex resume {place.alias} -n {state.iteration + 4}",
         )
     return state
@@ -182,7 +182,7 @@ def unused_alias(workspace: str, alias: str) -> str:
 
 
 def _limited(made: Prepared, place: Place, asked: RunOptions) -> Prepared:
-    """Return the setup with the limits that the loop was started with, unless they are given again."""
+    """Return the setup with the limits that the loop was started with, except those that are given again."""
     return made._replace(
         setup=launch.with_earlier_limits(made.setup, place.workspace, "reflex", place.alias, asked.flags)
     )
@@ -224,7 +224,7 @@ def run_session(
 
 
 def _bounds(setup: Setup) -> Bounds:
-    """Return the bounds for check commands, which may print less output than agents."""
+    """Return the bounds for check commands; their output limit is lower than that of agents."""
     return setup.bounds._replace(max_output_buffer=min(setup.bounds.max_output_buffer, CAP))
 
 

@@ -12,8 +12,8 @@ STATUSES = (RUNNING, COMPLETED, STOPPED, FAILED)
 PLAN, PRODUCE_PREPARE, PREPARE = "PLAN", "PRODUCE_PREPARE", "PREPARE"
 EVALUATE, CRITIQUE, REFINE = "EVALUATE", "CRITIQUE", "REFINE"
 NOT_STOPPED = {"passed": False, "reason": ""}
-NEEDED = {CRITIQUE: ("evaluation",), REFINE: ("evaluation", "critique")}  # what a step needs in the state
-GOING_ON = ("iteration_limit", "stagnation")  # ends after which a higher limit lets the loop go on
+NEEDED = {CRITIQUE: ("evaluation",), REFINE: ("evaluation", "critique")}  # values that the state must have at a step
+GOING_ON = ("iteration_limit", "stagnation")  # reasons of an end after which a higher limit lets the loop continue
 WRITERS = ("PRODUCE", "REFINE")  # phases whose answer is the artifact
 STEPS = (PLAN, PRODUCE_PREPARE, PREPARE, EVALUATE, CRITIQUE, REFINE)
 
@@ -49,7 +49,7 @@ class State(NamedTuple):
 
     @property
     def can_go_on(self) -> bool:
-        """True if the loop has ended at its limit or by stagnation: with a higher limit it can go on."""
+        """True if the loop ended at its limit or by stagnation, so that it can continue with a higher limit."""
         return self.status == STOPPED and self.stop["reason"] in GOING_ON and self.evaluation is not None
 
     @property
@@ -67,7 +67,7 @@ class State(NamedTuple):
 
 
 def ended(state: State, reason: str, error: str = "") -> State:
-    """Return the state of a loop that ends for one of the known reasons."""
+    """Return the state of a loop that ends for a reason in STATUS_OF."""
     return _ended(state, STATUS_OF[reason], reason)._replace(error=error)
 
 
@@ -89,7 +89,7 @@ def _ended(state: State, status: str, reason: str) -> State:
 
 
 def reopened(state: State, limit: int) -> State:
-    """Return the state of a loop that goes on with this limit; one that has ended goes on after its evaluation."""
+    """Return the state of a loop that continues with this limit; an ended loop continues after its evaluation."""
     if state.status != RUNNING:
         state = state._replace(status=RUNNING, stop=NOT_STOPPED, current_step=CRITIQUE, stagnation_count=0)
     return state._replace(max_iterations=limit)

@@ -1,7 +1,7 @@
 """Stores a reflex loop. A transition writes the artifact, `run.json`, the history and the pointer, in this order.
 
-A new artifact has a temporary name until `run.json` records its phase as done. After a crash in between the name shows
-whether the artifact counts, so an interrupted phase is repeated with the same input.
+A new artifact has a temporary name until `run.json` records its phase as done. After a crash in between, the name
+shows whether the artifact counts, so rooda repeats an interrupted phase with the same input.
 """
 
 import os
@@ -29,7 +29,7 @@ class ReflexStore:
         self._state = known  # what is on disk; None: a new loop
         self._staged: bytes | None = None
         self._seal = place.seal
-        self._events: list[Json] = []  # parsed from the history's first `_lines` lines
+        self._events: list[Json] = []  # parsed from the first `_lines` lines of the history
         self._lines = 0
 
     @property
@@ -107,10 +107,10 @@ class ReflexStore:
         self._state = state
 
     def _cover(self, state: State) -> None:
-        """Seal the next state's commands and prompts before it is written. Earlier seals stay valid, for an undo."""
+        """Seal the next state's commands and prompts before it is written. Earlier seals stay valid for an undo."""
         words, known = reflex_files.words_of(state), self._seal.hashes if self._state else []
         if not (self._seal.exists and self._state and self._seal.covers(words)):
-            with suppress(OSError):  # then a resume asks
+            with suppress(OSError):  # without a seal, a resume asks the user
                 self._seal.cover(words, known[:MOST_SEALED])
 
     def _facts(self, new: bytes | None) -> reflex_history.Artifact:
@@ -122,7 +122,7 @@ class ReflexStore:
         return reflex_files.facts(None, old if judged else None, judged)
 
     def record_breach(self, state: State, phase: str, attempt: int, error: str, excerpt: str) -> None:
-        """Append a breach of a phase's contract to the history, which alone records it."""
+        """Append a breach of a phase's contract to the history; no other file records it."""
         event = reflex_history.breach(state, phase, attempt, error, excerpt)
         with WriteLock(self._place.workspace):
             if not self._ended_elsewhere():
@@ -202,7 +202,7 @@ def tidy_all(workspace: str) -> None:
 
 
 def remove(place: Place) -> list[str]:
-    """Remove the loop's files, or only the symlink if its folder is one; return the names of other files, kept."""
+    """Remove the loop's files, or only the symlink if its folder is one; return the names of files that stay."""
     with WriteLock(place.workspace):
         if os.path.islink(place.folder):
             files.remove(place.folder)

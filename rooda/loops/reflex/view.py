@@ -90,7 +90,7 @@ def _phase(record: Json) -> list[Line]:
 
 
 def _breach(record: Json) -> list[Line]:
-    what = "the loop ends" if record["last"] else "it is asked once more"
+    what = "the loop ends" if record["last"] else "the agent is asked once more"
     text = f"{record['step']} broke its contract: {one_line(record['error'])}; {what}"
     return [warning(text, to_stderr=True)]
 

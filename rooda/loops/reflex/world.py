@@ -26,7 +26,7 @@ class Answer(NamedTuple):
     text: str = ""
     problem: str = ""  # why the answer can't be used
     failed: str = ""  # why the call failed
-    final: bool = False  # it would fail again
+    final: bool = False  # the call would fail again, so it isn't repeated
     unasked: bool = False  # a usage limit prevented the call; repeat it
 
 
@@ -51,10 +51,10 @@ class Concurrent(NamedTuple):
 class LoopOptions(NamedTuple):
     """The user's options for the loop."""
 
-    artifact: str  # its path, as checks name it
+    artifact: str  # the artifact's path, as checks name it
     sequential: bool = False
     extraction: str = LENIENT
-    roots: Sequence[str] = ()  # all names of the folder that commands run in
+    roots: Sequence[str] = ()  # all paths of the folder that commands run in
 
 
 class PhaseRequest(NamedTuple):
@@ -81,13 +81,13 @@ class World(Protocol):
         """Make these agent calls in parallel, and run the concurrent commands with them."""
 
     def breaches(self, state: State, phase: str) -> list[str]:
-        """Return how the phase broke its contract in this iteration and level."""
+        """Return the errors of the phase's contract breaches in this iteration and level."""
 
     def record_breach(self, state: State, phase: str, attempt: int, error: str, excerpt: str) -> None:
         """Append a `phase_error` to the history."""
 
     def save(self, state: State) -> State:
-        """Save the state within a step; return the state on disk."""
+        """Save the state before the step ends; return the state on disk."""
 
     def recent_history(self, state: State) -> list[str]:
         """Return the last lines of the history, for a prompt."""
