@@ -31,7 +31,7 @@ class FlowAgents(NamedTuple):
     agent: Agent
 
     def for_call(self, kind: str, keys: Mapping[str, Any], word: str) -> Agent:
-        """Return the agent with the tools and model for a call; --model and [flow] model override `word`."""
+        """Return the agent with the tools and model for a call; --model and [flow] model override the model `word`."""
         found = self.look.find("model")
         own = found is not None and found.path[0] != "loop"
         model = self.agent.model if own else translate_model(self.look.settings, word)
@@ -55,7 +55,7 @@ def warnings(look: Lookup, agent: Agent, words: list[str]) -> list[str]:
 
 
 def check(where: Where, root: Node) -> list[str]:
-    """Return warnings about what the flow needs and the configured agent lacks; raise ConfigProblem for a bad file."""
+    """Return warnings about features that the flow needs and the agent lacks; raise ConfigProblem for a bad file."""
     found = configuration.load(where.workspace, where.config)
     made, look = setup(found, "flow", {})
     topology.require_outputs(where.workspace, root, look.value("sensors") == "native")
@@ -88,7 +88,7 @@ def run_loop(session: Session, agent: Agent, node: Node, number: int, plan: str)
 
 
 def _with_tools(look: Lookup, agent: Agent, kind: str, keys: Mapping[str, Any]) -> Agent:
-    """Add the CLI's options that allow and deny tools as the agent file says; an actuator gets no shell."""
+    """Add the CLI's options for the tools that the agent file allows and denies; deny an actuator the shell."""
     table = look.settings.agents().get(agent.name, {}) if agent.name else {}
     denied = _names(keys.get("disallowedTools"))
     if kind == "actuator":

@@ -84,7 +84,7 @@ def read_state(data: str | None) -> dict[str, Any]:
 
 
 def enter(run_files: RunFiles, node: Node, setpoint: str) -> None:
-    """Prepare a node's files for a new entry: delete earlier outputs, which git keeps, and write the setpoint."""
+    """Prepare a node's files for a new entry: delete earlier outputs, which git still has; write the setpoint."""
     for name in (CONTROLLER, ACTUATOR, RESULT):
         files.remove(run_files.of_node(node.path, name))
     write(run_files.of_node(node.path, ORCHESTRATOR), _orchestrator(node, 0, "running") + task_section(setpoint))
@@ -95,7 +95,7 @@ def task_section(setpoint: str) -> str:
 
 
 def update(run_files: RunFiles, node: Node, iteration: int, status: str, setpoint: str) -> None:
-    """Write a node's iteration and status; keep the task, or write `setpoint` if the file can't be read."""
+    """Write a node's iteration and status; keep the file's task, or write `setpoint` if the file can't be read."""
     path = run_files.of_node(node.path, ORCHESTRATOR)
     keys, body = front_matter(text(path) or "")
     write(path, _orchestrator(node, iteration, status) + (body if keys is not None else task_section(setpoint)))
@@ -114,7 +114,7 @@ def _orchestrator(node: Node, iteration: int, status: str) -> str:
 
 
 def progress(run_files: RunFiles, node: Node) -> tuple[int, str]:
-    """Return the iteration and status in the node's orchestrator file; -1 and "" without one."""
+    """Return the iteration and status in the node's orchestrator file; -1 and "" if there is no file."""
     keys = read_state(text(run_files.of_node(node.path, ORCHESTRATOR)))
     iteration = keys.get("iteration")
     return (iteration, str(keys.get("status", ""))) if type(iteration) is int else (-1, "")
@@ -150,7 +150,7 @@ def _reading(path: str, name: str) -> Reading | None:
         return None
 
 
-# The outputs that a call must write.
+# The output files that a call must write.
 
 
 class Output(Protocol[Value_co]):
@@ -164,7 +164,7 @@ class Output(Protocol[Value_co]):
         """Parse the files; raise Broken if one is missing or breaks its contract."""
 
     def unwrapped(self, written: str) -> str:
-        """Return what the agent wrote or printed without a fence and words around it."""
+        """Return the agent's text without a code fence or chatter around it."""
 
     def check_printed(self, printed: str) -> None:
         """Raise Broken if the agent's printed output can't replace its missing file."""
@@ -237,7 +237,7 @@ class ActuatorFile(NamedTuple):
 
 
 def _checked(path: str, judge: Callable[..., Value], *args: object) -> Value:
-    """Parse a file with `judge`; raise Broken with the file's name if it is missing or breaks its contract."""
+    """Parse a file with `judge`; raise Broken, naming the file, if it is missing or breaks its contract."""
     content, name = text(path), os.path.basename(path)
     if content is None:
         raise Broken(f"{name} was not written")

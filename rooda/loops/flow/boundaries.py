@@ -53,7 +53,7 @@ def subject(boundary: Boundary) -> str:
 def read(text: str) -> Boundary | None:
     """Parse a commit message into a Boundary; None if rooda did not write the message."""
     subject, _, body = text.strip("\n").partition("\n")
-    found = _SUBJECT.search(subject.strip())  # a hook may have added text around it
+    found = _SUBJECT.search(subject.strip())  # a git hook may have added text around the subject
     fields = dict(re.findall(r"^\[([\w-]+)\] (.*)$", body, re.MULTILINE))
     if not found or not all(key in fields for key in _KEYS) or fields["status"] not in STATUSES:
         return None
@@ -91,7 +91,7 @@ STEP_OF = {  # the value of `active-step` during each step
     **{"ENTER": MEASURE, "MEASURE": MEASURE, "OPEN": CONTROLLER, "CONTROL": CONTROLLER},
     **{"ACT": ACTUATOR, "LOOP": ACTUATOR, "CHILD": CHILD, "SENSORS": SENSORS},
 }
-_BEFORE = {  # steps done before the active one, which is done if its files exist
+_BEFORE = {  # steps finished before each active step; the active step is finished too if its files exist
     CONTROLLER: ("OPEN",),
     ACTUATOR: ("OPEN", "CONTROL"),
     CHILD: ("OPEN", "CONTROL", "CHILD"),
@@ -106,10 +106,10 @@ class NodeRecord(NamedTuple):
 
     parent_label: str = ""
     boundaries: Sequence[Boundary] = ()  # this node's commits in this run, oldest first
-    iteration: int = -1  # from its orchestrator-output.md; -1 without one
+    iteration: int = -1  # from the node's orchestrator-output.md; -1 if there is no such file
     status: str = ""
     on_stack: bool = False
-    step: str = ""  # active-step if this node is active; `child` if a node below it is
+    step: str = ""  # active-step if this node is active; `child` if a node below it is active
     fresh: Collection[str] = ()  # those of CONTROL, ACT, SENSORS whose files exist and belong to this iteration
 
 
@@ -119,20 +119,20 @@ class Position(NamedTuple):
 
 
 def position(record: NodeRecord) -> Position:
-    """Return where to resume a node: the state of its last commit in this entry, and the steps done since."""
+    """Return where to resume a node: the state in its last commit of this entry, and the steps finished since."""
     own = [each for each in record.boundaries if own_iteration(record.parent_label, each.label) is not None]
     if own:
         state = own[-1].state
         return Position(state, _finished_steps(record, state.iteration + 1) if state.status == RUNNING else ())
     known = record.status == RUNNING or (record.status != "" and record.step in ("", CHILD))
-    earlier = bool(record.boundaries)  # its files may be of an entry from an earlier iteration of its parent
+    earlier = bool(record.boundaries)  # then its files may be left from an earlier entry
     if record.on_stack and known and record.iteration >= 1 and not earlier:  # a handwritten state without commits
         return Position(NodeState(record.iteration - 1), _finished_steps(record, record.iteration))
     return Position(None, _of_entry(record))
 
 
 def _of_entry(record: NodeRecord) -> tuple[str, ...]:
-    """Return the finished steps of a node's entry: a finished measurement of the top node, else none."""
+    """Return the finished steps of a node's entry: only the top node's measurement can be finished."""
     entered = record.on_stack and record.iteration == 0 and record.status == RUNNING and not record.parent_label
     return ("ENTER", "MEASURE") if entered and "SENSORS" in record.fresh else ()
 
@@ -140,8 +140,8 @@ def _of_entry(record: NodeRecord) -> tuple[str, ...]:
 def _finished_steps(record: NodeRecord, number: int) -> tuple[str, ...]:
     """Return the finished steps of this iteration.
 
-    A step's files are deleted before it becomes active, so an existing file was written by it. Without an active
-    step, the files alone decide.
+    rooda deletes a step's files before the step becomes active, so a file that exists was written by that step.
+    Without an active step, the files alone decide.
     """
     if record.iteration != number:
         return ()

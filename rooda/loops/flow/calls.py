@@ -24,8 +24,8 @@ from rooda.run.session import Session
 from rooda.run.setup import Setup
 
 ESTIMATED = ""  # no token encoding: estimate tokens as a quarter of the characters
-TRIES = 3  # calls that fail in a row: exit code, timeout, overloaded service
-ANSWERS = 2  # answers that break the contract
+TRIES = 3  # failed calls in a row (exit code, timeout, overloaded service) that end a request
+ANSWERS = 2  # answers that break the contract and end the node
 OFFENCES = 2  # of one agent file in a run; the second offence ends the node
 WORDS = {
     "timeout": "ended after {limit} s",
@@ -40,14 +40,14 @@ class Request(NamedTuple, Generic[Value]):
     """An agent call to make, and the output that it must write."""
 
     kind: str  # sensor | controller | actuator
-    who: str  # its agent file, for messages and for counting offences
-    path: str  # of the node
+    who: str  # the call's agent file, for messages and for counting offences
+    path: str  # the node's path
     label: str
     number: int  # iteration of the node
     agent: Agent
     prompt: str
     output: Output[Value]
-    again: str  # what a second request adds to the prompt
+    again: str  # text that a second request adds to the prompt
     may_edit: bool = False
 
     @property
@@ -57,7 +57,7 @@ class Request(NamedTuple, Generic[Value]):
 
 
 class Calls:
-    """Makes the agent calls of one run."""
+    """Makes the agent calls of one session."""
 
     def __init__(self, session: Session, setup: Setup, guard: Guard) -> None:
         self._session, self._setup, self._guard = session, setup, guard
@@ -82,7 +82,7 @@ class Calls:
                 asked = request._replace(prompt=prompts.after_breach(request.prompt, request.again, str(problem)))
 
     def _answered(self, request: Request[Value], attempt: int) -> tuple[Reply, int]:
-        """Call until a call does not fail; return its reply and number. Raise CallFailed if no retry can help."""
+        """Call until a call succeeds; return its reply and number. Raise CallFailed once no retry can help."""
         for failed in range(1, TRIES + 1):
             reply = self._ask(request, attempt + failed)
             problem = _failure(reply)
@@ -94,7 +94,7 @@ class Calls:
             self._session.wait(backoff(self._setup.retry_wait, failed, reply.retry_after))
             self._stop_if_signalled()
         for path in request.output.paths:
-            files.remove_tree(path)  # a resume takes an existing file for the step's result
+            files.remove_tree(path)  # a resume would take an existing file for the step's result
         raise CallFailed(f"{request.path}, iteration {request.label}: {request.name} failed: {problem}")
 
     def _say_again(self, request: Request[Value], problem: str) -> None:
@@ -137,7 +137,7 @@ class Calls:
         )
         with self.guarded(request.who, request.output.paths, request.may_edit):
             reply = self._session.calls.ask(call)
-        if reply.ended == "interrupted" or reply.outcome == USAGE_LIMIT:  # a signal ended the wait for the reset
+        if reply.ended == "interrupted" or reply.outcome == USAGE_LIMIT:  # or a signal ended the wait for a reset
             raise Interrupted(self._session.signalled())
         return reply
 

@@ -37,8 +37,8 @@ def setup(
 ) -> int:
     """Propose sensors for the project in this folder, and write .ai-loop/flow.yaml and .claude/agents/loop-*.md.
 
-    Safe to repeat: existing files are never changed. Avoid hyphens in sensor names, because some commit viewers split
-    names there.
+    Safe to repeat: existing files are never changed. Avoid hyphens in sensor names: some commit viewers split names
+    at hyphens.
     """
     if demo is not None:
         from rooda.loops.registry import demo_of
@@ -88,11 +88,11 @@ run = click.Command(
             flag_value="",
             metavar="[RUN]",
             shell_complete=tab_runs,
-            help="Resume RUN, or an open run.",
+            help="Resume RUN, or without RUN an open run.",
         ),
         click.Option(["--new"], is_flag=True, help="Start a new run and leave unfinished runs as they are."),
-        click.Option(["--allow-dirty"], is_flag=True, help="Include uncommitted changes in the first commit."),
-        click.Option(["--commit-setup"], is_flag=True, help="Commit new or changed files of the flow first, here."),
+        click.Option(["--allow-dirty"], is_flag=True, help="Include uncommitted changes in the run's first commit."),
+        click.Option(["--commit-setup"], is_flag=True, help="First commit new or changed flow files on this branch."),
         options.worktree(),
         *options.for_kind(),
     ],
@@ -113,8 +113,8 @@ resume = click.Command(
     callback=_resume,
     params=[click.Argument(["name"], required=False, metavar="[RUN]", shell_complete=tab_runs), *options.for_kind()],
     help="Resume an interrupted run on its branch. RUN is its id; the default is the only open run. "
-    "RUN can also have ended with an error, and is then resumed at the step that failed, or at its limit, "
-    "which you must raise first.",
+    "A RUN that ended with an error is resumed at the step that failed. For a RUN that ended at its limit, "
+    "raise the limit first.",
     short_help="Resume an interrupted run.",
 )
 

@@ -15,7 +15,7 @@ from rooda.loops.flow.repository import head_fingerprint, unstage
 from rooda.processes.capture import Captured
 
 PAGE = 500  # commits per `git log`
-FEW = 300  # paths that fit on one command line
+FEW = 300  # most paths passed on one command line
 
 
 def runs_at(repo: Repo, commit: str) -> list[str]:
@@ -78,7 +78,7 @@ class Committer(NamedTuple):
         self._commit(message, verify=False)
 
     def _add(self, paths: Sequence[str]) -> bool:
-        """Add the paths, as arguments because git adds everything if a list on stdin is cut off; False on failure."""
+        """Add the paths; False on failure. Uses arguments: git adds everything if a list on stdin is cut off."""
         return len(paths) <= FEW and self._forced(paths).code == 0
 
     def _forced(self, paths: Sequence[str]) -> Captured:

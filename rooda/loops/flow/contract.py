@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from rooda.base.yaml import front_matter
 from rooda.loops.flow.model import FAIL, PASS, PENDING, Action, Decision, Reading
 
-MOST = 1_048_576  # characters of a sensor's file that are parsed
+MOST = 1_048_576  # most characters of a sensor's file that are parsed
 
 
 class Broken(ValueError):
@@ -118,9 +118,9 @@ REPORT = re.compile(r"^#{1,2} (?:Actuator Output|What Was Done)\b", re.MULTILINE
 
 
 def unwrapped(text: str, begin: re.Pattern[str]) -> str:
-    """Return an agent's text without the code fence around it and without the words before it.
+    """Return an agent's text without a code fence around it and without chatter before it.
 
-    `begin` matches its beginning; a text that already begins so is returned unchanged.
+    `begin` matches the text's proper beginning; a text that starts with a match is returned unchanged.
     """
     plain = unfenced(text)
     found = begin.search(plain)

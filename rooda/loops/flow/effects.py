@@ -37,7 +37,7 @@ from rooda.run.records import Command, CommandResult
 from rooda.run.session import Session
 from rooda.run.setup import Setup
 
-CHEAP, DEEP, MAKER = "haiku", "opus", "sonnet"  # model words of sensors, controllers, actuators
+CHEAP, DEEP, MAKER = "haiku", "opus", "sonnet"  # default models of sensors, controllers and actuators
 
 
 class CallSettings(NamedTuple):
@@ -47,11 +47,11 @@ class CallSettings(NamedTuple):
     agents: FlowAgents
     native: bool = False  # rooda runs the sensor commands itself
     sensor_timeout: float = 0.0
-    stuck_after: int = 0  # iterations without progress that end a node; 0: any number may pass
+    stuck_after: int = 0  # iterations without progress that end a node; 0: no limit
 
 
 class Effects(FlowWorld):
-    """The effects of one session. Every call is guarded: only its outputs, and files that it may edit, can change."""
+    """The effects of one session. After every call, rooda undoes changes except to its outputs and editable files."""
 
     def __init__(self, session: Session, run_files: RunFiles, guard: Guard, settings: CallSettings) -> None:
         self._session, self._run_files, self._settings = session, run_files, settings
@@ -99,7 +99,7 @@ class Effects(FlowWorld):
         )
 
     def control(self, entry: NodeEntry, number: int) -> Decision:
-        """Call the node's controller for its decision, with the cheap model if all sensors pass."""
+        """Call the node's controller and return its decision; use the cheap model if all sensors pass."""
         node = entry.node
         text, sensors = self._agent_file(node.controller), self._sensors(node)
         now = artifacts.readings(self._run_files, node)

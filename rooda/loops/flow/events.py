@@ -13,7 +13,7 @@ Sensor = Annotated[str, "pass", "fail", "pending"]
 
 
 def _turn_of(event: str, facts: Mapping[str, Any]) -> tuple[bool, int | None]:
-    """Return whether the event ends a turn and the next turn's number; a turn is an iteration of the top node."""
+    """Return whether the event ends a turn, and the next turn's number. A turn is an iteration of the top node."""
     if event == "node.boundary" and facts["level"] == 0:
         return True, facts["number"] + 1 if facts["status"] == "running" else None
     return turn_of(event, facts)
@@ -56,12 +56,12 @@ class NodeEntered(Event, name="node.entered"):
     sensors: Mapping[str, Sensor]  # status per sensor; empty at the node's entry
     summary: str  # the summary, as in the commit's subject
     action: str  # the action, as in the commit's message
-    error: str  # the error if the node ended with one, else empty
+    error: str  # the error with which the node ended, else empty
     executed: int  # number of iterations in which the node's controller ran
 
 
 class NodeAnswered(Event, name="node.answered"):
-    """An agent, or rooda itself, has written its output files, which are checked next."""
+    """An agent, or rooda itself, wrote the output files of a call; rooda checks them next."""
 
     node: str  # the node's path
     label: str  # the dotted label of the node's iteration, such as `1.2`
@@ -86,7 +86,7 @@ class RunEnded(Event, name="run.ended", durable=True):
     elapsed: float  # duration of this session in seconds
     base_branch: str = ABSENT  # only if the run has ended: the base branch
     commits: int = ABSENT  # only if the run has ended: number of commits
-    # only if the run has ended: its first commit if that has changes of the user that were not committed, else empty
+    # only if the run has ended: the run's first commit if it includes the user's uncommitted changes, else empty
     own_changes: str = ABSENT
     executed: int = ABSENT  # only if the run has ended: number of iterations in which the top node's controller ran
     max_iterations: int = ABSENT  # only if the run has ended: the top node's limit

@@ -13,7 +13,7 @@ from rooda.loops.flow.guard_git import GitFiles, NestedRepos, Refs
 from rooda.loops.flow.model import FLOW_FILE, Breach, Node, NodeFailed, agent_files, listed, run_folder
 from rooda.loops.flow.restore import FileState, differing, file_state, restore_path
 
-SCRATCH = "rooda/index"  # inside the git folder
+SCRATCH = "rooda/index"  # path inside the git folder
 BARE = re.compile(rb"'(.+)/' does not have a commit checked out")
 
 
@@ -29,7 +29,7 @@ class GuardState(NamedTuple):
 
 
 class Guard:
-    """Undoes forbidden changes; compares git trees of the work tree, and the run's and flow's files byte by byte."""
+    """Finds and undoes forbidden changes: compares trees of the work tree, and the run's and flow's files by bytes."""
 
     def __init__(self, repo: Repo, root: Node, run: str) -> None:
         self._repo, self._run = repo, run_folder(run)
@@ -74,7 +74,7 @@ class Guard:
         )
 
     def after(self, before: GuardState, own: Iterable[str], may_edit: bool, may_commit: bool = False) -> list[Breach]:
-        """Undo what the call was not allowed to do; return its breaches. `own` are the files it was asked to write."""
+        """Undo the call's forbidden changes; return its breaches. `own`: the files that the call was asked to write."""
         git_files = guard_git.restore_files(self._repo, before.git)
         repository.unlock(self._repo)
         links = self._remove_folder_links()
@@ -104,7 +104,7 @@ class Guard:
         return breaches + more
 
     def _changes(self, before: str, base: str, now: str, may_edit: bool) -> tuple[list[str], list[str], list[str]]:
-        """Return the changed paths, the forbidden ones, and those that differ because a commit was checked out."""
+        """Return the paths changed, those of them forbidden, and those that differ only because of a checkout."""
         touched = self._differing(base, now)
         bad = [path for path in touched if not (may_edit and self._may_change(path))]
         return touched, bad, sorted({*self._differing(before, now)} - {*touched}) if base != before else []
@@ -129,7 +129,7 @@ class Guard:
         words = [*work_tree.add_command(repo), "--ignore-errors", "--", *where]
         added = command.run(words, repo.top, env=repo.env, index=self._index, literal=False)
         self._without_commit = {files.to_text(path) for path in BARE.findall(added.err)}
-        if added.code not in (0, 1):  # 1: some file could not be read
+        if added.code not in (0, 1):  # 1: git could not read some file
             raise NodeFailed("the work tree can't be compared", command.error_text(added))
         if self._last[1] and before == self._index_facts() == self._last[0]:
             return self._last[1]
@@ -158,7 +158,7 @@ class Guard:
         return not (path.startswith(self._repo.inside(".ai-loop/")) or inner in self._protected)
 
     def _restore_head(self, old: Head) -> tuple[str, Head]:
-        """Restore branch and HEAD; commits become uncommitted changes. Return a message and where HEAD was."""
+        """Restore branch and HEAD; new commits become uncommitted changes. Return a message and the HEAD found."""
         repo = self._repo
         if self._marks and self._marks == repository.head_fingerprint(repo, old.branch):
             return repository.end_unfinished(repo), old
@@ -183,7 +183,7 @@ class Guard:
         return "moved the branch's tip (committed?); the commit was undone, its changes stay", now
 
     def _base_of(self, before: GuardState, left: Head) -> str:
-        """Return the tree to compare with: the tree before, or that of a commit checked out from outside the branch."""
+        """Return the tree to compare with: that before the call, or that of a foreign commit now checked out."""
         new, old = left.commit, before.head.commit
         if new in ("", old) or self._repo.run("merge-base", "--is-ancestor", old, new).code == 0:
             return before.tree
@@ -198,7 +198,7 @@ class Guard:
         return {path: found for path in sorted(paths) if (found := file_state(path))}
 
     def _restore_files(self, before: GuardState, own: set[str]) -> list[str]:
-        """Restore the run's and the flow's files; return the changed paths without folders."""
+        """Restore the run's and the flow's files; return the paths of files that had changed."""
         now, kept = self._file_states(), before.kept
         outputs = {path for path in own if path not in now or not now[path].folder}
         changed = sorted(path for path in {*now, *kept} - outputs if now.get(path) != kept.get(path))

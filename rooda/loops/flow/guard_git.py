@@ -19,10 +19,10 @@ LINK = "ref: "  # prefix of a symbolic ref
 
 
 class RefState(NamedTuple):
-    """The refs before a call, and the sizes of other work trees' logs."""
+    """The refs before a call, and the sizes of other work trees' HEAD logs."""
 
     refs: dict[str, str]  # name to object, or to `ref: …`
-    logs: dict[str, int]  # the HEAD logs of other work trees, and their sizes
+    logs: dict[str, int]  # path to size of each other work tree's HEAD log
 
 
 def reset_branch(repo: Repo, to: Head) -> None:
@@ -47,7 +47,7 @@ class Refs:
         return RefState(self._all(branch), logs)
 
     def restore(self, before: RefState, branch: str) -> list[Breach]:
-        """Restore all refs except the run's own branch; keep new refs, because only they hold their commits."""
+        """Restore all refs except the run's own branch; keep new refs, since their commits may be on no other ref."""
         now = self._all(branch)
         if now == before.refs:
             return []
@@ -68,7 +68,7 @@ class Refs:
                 files.remove_tree(os.path.join(self._repo.common, name))
         rows = [f"update {name} {value}\n" for name, value in wanted.items() if not value.startswith(LINK)]
         done = self._update(rows)
-        if done.code and len(rows) > 1:  # one by one: git updates all or none
+        if done.code and len(rows) > 1:  # then one by one, because git updates all refs or none
             done = max([self._update([row]) for row in rows], key=lambda each: each.code)
         for name, value in wanted.items():
             if value.startswith(LINK):
@@ -222,7 +222,7 @@ def _other_logs(repo: Repo) -> Iterator[str]:
 
 
 def _moved_elsewhere(repo: Repo, before: dict[str, int]) -> Iterator[str]:
-    """Yield the commits and branches that other work trees have checked out since: their users moved these refs.
+    """Yield commits and branches checked out in other work trees since: the users there moved these refs.
 
     For a work tree without a log, yield the branch that is checked out there.
     """

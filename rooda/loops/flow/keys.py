@@ -12,7 +12,7 @@ OWN = {
     "sensor_timeout": Key(SECONDS, "seconds that one sensor command may take; 0 = no limit", default=0),
     "stuck_after": Key(
         whole(0),
-        "iterations of a node that change no file and measure the same, after which it ends; 0 = any number",
+        "end a node after this many iterations that change no file and no reading; 0 = never",
         default=5,
     ),
     "no_verify": Key(

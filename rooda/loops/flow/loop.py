@@ -48,7 +48,7 @@ def run_node(run: Run, entry: NodeEntry, world: FlowWorld) -> NodeState:
 
 
 def turn(run: Run, entry: NodeEntry, state: NodeState, world: FlowWorld) -> NodeState:
-    """Run one turn of a node, its entry, an iteration or its end, and return the state to commit."""
+    """Run one turn of a node (its entry, an iteration or its end) and return the state to commit."""
     number = state.iteration + 1
     if state.iteration == NOT_ENTERED:
         return enter(run, entry, world)
@@ -65,7 +65,7 @@ def turn(run: Run, entry: NodeEntry, state: NodeState, world: FlowWorld) -> Node
 
 
 def judged(done: NodeState, before: NodeState, tree: str, most: int) -> NodeState:
-    """Count the iterations without progress; raise NodeFailed at the limit `most`, unless it is 0."""
+    """Count the iterations without progress; raise NodeFailed when `most` is reached, unless `most` is 0."""
     measured = {reading.status for reading in before.readings} != {PENDING}
     same = tree != "" and tree == before.tree and (done.readings == before.readings or not measured)
     done = done._replace(tree=tree, idle=before.idle + 1 if same else 0)
@@ -100,14 +100,14 @@ def act(run: Run, entry: NodeEntry, number: int, decision: Decision, world: Flow
 
 
 def step(run: Run, world: FlowWorld, name: str, effect: Callable[P, Value], *args: P.args, **kwargs: P.kwargs) -> Value:
-    """Run one recorded step and return its value; raise Interrupted instead after a signal."""
+    """Run one recorded step and return its value; after a signal, raise Interrupted instead."""
     if number := world.signalled():
         raise Interrupted(number)
     return run.step(name, partial(effect, *args, **kwargs))
 
 
 def executed(state: NodeState) -> int:
-    """Return the number of iterations in which the controller ran; at the limit, the last one stops before it."""
+    """Return the number of iterations in which the controller ran. At the limit, the last iteration stops before it."""
     return max(0, state.iteration - (state.status == LIMIT))
 
 

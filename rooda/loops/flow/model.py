@@ -13,7 +13,7 @@ STATUSES = (RUNNING, COMPLETE, LIMIT, ERROR)
 REASON_OF = {COMPLETE: "target-met", LIMIT: "max-iterations", ERROR: "error"}
 DIRECT, COMPOSITE, LOOP = "direct", "composite", "loop"
 PENDING, PASS, FAIL = "pending", "pass", "fail"
-ROOT = "root"  # stands for the top node's parent path
+ROOT = "root"  # used as the top node's parent path
 
 
 class Sensor(NamedTuple):
@@ -34,7 +34,7 @@ class Node(NamedTuple):
     sensors: tuple[Sensor, ...] = ()
     agent: str = ""  # direct: the actuator's agent file
     child: "Node | None" = None  # composite
-    loop: tuple[tuple[str, Any], ...] = ()  # loop: keys of the actuator
+    loop: tuple[tuple[str, Any], ...] = ()  # loop: the keys of the actuator and their values
 
     @property
     def depth(self) -> int:
@@ -88,8 +88,8 @@ class NodeState(NamedTuple):
     summary: str = ""
     action: str = ""
     error: str = ""  # the reason, if the node ended with an error
-    tree: str = ""  # git tree of the work tree without the run's files; "" if unknown, as after a resume
-    idle: int = 0  # iterations in a row without a change and with the same readings, in this session
+    tree: str = ""  # git tree of the work tree without the run's files; "" if unknown, for example after a resume
+    idle: int = 0  # iterations in a row, in this session, that changed no file and no reading
 
 
 class NodeFailed(Exception):
@@ -112,7 +112,7 @@ class Breach(NamedTuple):
 
 
 def listed(names: Iterable[str]) -> str:
-    """Join the first five names, escaped for a terminal, and the number of the others."""
+    """Join the first five names, escaped for a terminal, and add how many others there are."""
     each = [*map(escape_line, names)]
     return ", ".join(each[:5]) + (f" and {len(each) - 5} more" if len(each) > 5 else "")
 
@@ -121,7 +121,7 @@ def listed(names: Iterable[str]) -> str:
 LONGEST_SLUG = 50
 RUNS = ".ai-loop/runs"
 FLOW_FILE = ".ai-loop/flow.yaml"
-PREFIX = "ai-loop/"  # of every branch
+PREFIX = "ai-loop/"  # of every run's branch
 RUN_ID = re.compile(r"run_([0-9]{8})_([0-9]{3,9})")
 LONGEST_NUMBER = 9
 

@@ -99,8 +99,8 @@ def sensors_section(described: Sequence[SensorPrompt]) -> str:
 
 # The text of a node's `result-output.md`.
 LAST_LINES = 5
-SHOWN = 60  # lines of a failing sensor in the actuator's prompt
-LONGEST = 4_000  # characters quoted from a controller's section
+SHOWN = 60  # most lines of a failing sensor's output in the actuator's prompt
+LONGEST = 4_000  # most characters quoted from a controller's section or a sensor's output
 
 
 class Ended(NamedTuple):
@@ -110,10 +110,10 @@ class Ended(NamedTuple):
     max_iterations: int
     executed: int
     state: NodeState
-    first: Sequence[Reading]  # at its entry
+    first: Sequence[Reading]  # readings at the node's entry
     last_action: str
-    controller: str  # text of its last output; empty without one
-    outputs: Mapping[str, str]  # text of the output file per sensor
+    controller: str  # text of the controller's last output; empty if there is none
+    outputs: Mapping[str, str]  # sensor name to text of its output file
 
 
 def body(ended: Ended) -> str:

@@ -54,12 +54,12 @@ def end_unfinished(repo: Repo) -> str:
         repo.run(
             *(("rebase", "--quit") if what else ("bisect", "reset", "HEAD") if "BISECT" in name else ("reset", "-q"))
         )
-        files.remove_tree(os.path.join(repo.folder, name))  # git doesn't remove a damaged one
+        files.remove_tree(os.path.join(repo.folder, name))  # git doesn't remove damaged state files
     return f"left {UNFINISHED[begun[0]]} half done; it was ended, its changes stay" if begun else ""
 
 
 def head_fingerprint(repo: Repo, branch: str) -> tuple[tuple[int, ...], ...]:
-    """Return a fingerprint that changes when HEAD or the branch moves, without running git; () if refs aren't files."""
+    """Return a fingerprint that changes when HEAD or the branch moves; () if refs aren't files. Does not run git."""
     paths = (os.path.join(repo.folder, "HEAD"), os.path.join(repo.common, "refs", "heads", branch))
     try:
         found = [os.lstat(path) for path in paths]
@@ -88,8 +88,8 @@ def branches(repo: Repo) -> list[str]:
 def new_branch(repo: Repo, names: Sequence[str], known: Sequence[str]) -> str:
     """Create and check out a branch with the first free name; return the name.
 
-    A name is also taken if a branch exists below it. Until `forget_new_branch`, a note with the branch and its origin
-    makes it possible to undo a killed start.
+    A name also counts as taken if a branch NAME/… exists. Until `forget_new_branch` is called, a note names the branch
+    and its origin, so that a killed start can be undone.
     """
     taken = {*known, *("/".join(name.split("/")[:2]) for name in known)}
     free = next((name for name in names if name not in taken), "")
@@ -121,7 +121,7 @@ def delete_new_branch(repo: Repo, before: str, branch: str) -> None:
 def undo_killed_start(repo: Repo, runs: Collection[str]) -> None:
     """Undo a start that was killed after it created its branch but before its first file.
 
-    `runs` are the branches that have runs. A branch with its own commits, or without a note, is left alone.
+    `runs`: the branches that have runs. A branch with commits of its own, or without a note, is left alone.
     """
     note = files.to_text(files.read_ours_if_exists(_note_path(repo)) or b"").split("\n")
     forget_new_branch(repo)
@@ -193,7 +193,7 @@ def all_parked(repo: Repo) -> Iterator[ParkedFiles]:
 
 
 def park(repo: Repo, run: str, branch: str) -> None:
-    """Park the run's folder atomically; the work tree keeps its files as committed on the current branch."""
+    """Park the run's folder atomically; the work tree keeps the version committed on the current branch."""
     tip = tip_of(repo, branch)
     parked = ParkedFiles(run, tip, os.path.join(_parking_folder(repo), f"{run}-{tip}"))
     files.remove_tree(parked.files)

@@ -31,7 +31,7 @@ def restore(repo: Repo, tree: str, paths: list[str]) -> None:
     if names := nul_terminated(path for path in paths if path in in_tree):
         listed = ("--pathspec-from-file=-", "--pathspec-file-nul")
         repo.run_checked("restore", f"--source={tree}", "--worktree", "--ignore-unmerged", *listed, stdin=names)
-        # refresh the index: converted line endings change the length, so git would see the file as changed
+        # refresh the index: line-ending conversion changes the file size, so git would report the file as changed
         repo.run(*add_command(repo), "-f", *listed, stdin=names)
 
 
@@ -57,7 +57,7 @@ class FileState(NamedTuple):
 
     data: bytes = b""
     mode: int = 0
-    target: str = ""  # of a link
+    target: str = ""  # target of a link
     folder: bool = False
 
 

@@ -35,7 +35,7 @@ class FlowRun(NamedTuple):
     id: str
     state: dict[str, Any]
     in_work_tree: bool
-    parked: ParkedFiles | None = None  # its parked files, if another run uses the work tree
+    parked: ParkedFiles | None = None  # the run's parked files, if another run uses the work tree
 
     @property
     def status(self) -> str:
@@ -118,7 +118,7 @@ def find(runs: Sequence[FlowRun], name: str) -> FlowRun:
 
 
 def other_open_runs_here(runs: Sequence[FlowRun], branches: Sequence[str], own: str = "") -> list[FlowRun]:
-    """Return other open runs with files in the work tree, which this run's commits would include."""
+    """Return other open runs whose files are in the work tree, because this run's commits would include those files."""
     return [run for run in open_runs(runs) if run.in_work_tree and run.id != own and run.branch in branches]
 
 
@@ -140,7 +140,7 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: 
     run = next_run_id(_today(), sorted(names))
     for name in _ids(_folders(repo)):
         artifacts.sweep(RunFiles(repo.workspace, name))  # files left by a killed start would be committed
-    files.make_real_folder(repo.workspace, RUNS)  # first: if this fails, no branch is created
+    files.make_real_folder(repo.workspace, RUNS)  # before the branch, so that a failure leaves no branch
     branch = repository.new_branch(repo, slugs, branches)
     base_branch = base.branch or base.commit
     state: dict[str, Any] = {
@@ -158,7 +158,7 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: 
             files.make_folder(os.path.join(repo.workspace, node_folder(run, node.path)))
         artifacts.write_state(RunFiles(repo.workspace, run), state)
     except OSError:
-        files.remove(RunFiles(repo.workspace, run).state)  # it may exist: perhaps only syncing its folder failed
+        files.remove(RunFiles(repo.workspace, run).state)  # it exists if only syncing its folder failed
         repository.delete_new_branch(repo, base_branch, branch)
         raise
     repository.forget_new_branch(repo)
@@ -166,9 +166,9 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: 
 
 
 def reopen(repo: Repo, run: FlowRun, root: Node) -> tuple[dict[str, Any], list[Boundary]]:
-    """Reopen a run and its nodes that ended at an error or the limit; return its run-state and Boundary records."""
+    """Reopen a run and its nodes that ended with an error or at the limit; return run-state and Boundary records."""
     artifacts.sweep(RunFiles(repo.workspace, run.id))
-    if artifacts.text(RunFiles(repo.workspace, run.id).state) is None:  # deleted, but still on the branch
+    if artifacts.text(RunFiles(repo.workspace, run.id).state) is None:  # deleted, but the branch still has it
         repo.run("restore", "--worktree", "--source=HEAD", "--", repo.inside(run_folder(run.id)))
     logged = commits.history(repo, root.path, run.id)
     if closed := _failed_end(logged, root):
@@ -186,7 +186,7 @@ def undone(repo: Repo, run: FlowRun, root: Node) -> list[LoggedCommit]:
     """Return the commits that `rooda undo` undid by restoring the run's files; [] without an undo."""
     logged = commits.history(repo, root.path, run.id)
     iteration, _ = artifacts.progress(RunFiles(repo.workspace, run.id), root)
-    found = logged if iteration < 0 and STEP not in run.state else []  # undone to before the first step
+    found = logged if iteration < 0 and STEP not in run.state else []  # the undo went back to before the first step
     for place, each in enumerate(logged):
         at_top = each.boundary and (each.boundary.path, each.boundary.state.iteration) == (root.path, iteration)
         if at_top and repo.run("diff", "--quiet", each.commit, "--", repo.inside(run_folder(run.id))).code == 0:

@@ -96,7 +96,7 @@ class Prepared(NamedTuple):
 
 
 class Invocation(NamedTuple):
-    """A command's options, settings and repository, before its flow is read."""
+    """A command's options, settings and repository, before the flow is read."""
 
     where: Where
     asked: RunOptions
@@ -115,7 +115,7 @@ def invocation(where: Where, asked: RunOptions, resumed: bool = False) -> Invoca
 
 
 def require_repository(workspace: str) -> Repo:
-    """Return the project's repository; raise ConfigProblem for an invalid flow.yaml before a missing repository."""
+    """Return the project's repository; report an invalid flow.yaml (ConfigProblem) before a missing repository."""
     try:
         return repository.find(workspace)
     except UsageProblem:
@@ -178,7 +178,7 @@ def take_lock(repo: Repo, screen: FlowScreen) -> lock.Lock | None:
 
 
 def require_clean(prepared: Prepared, allowed: bool) -> None:
-    """Raise Undecided for uncommitted changes outside the flow's files, unless the user includes them."""
+    """Raise Undecided for uncommitted changes outside the flow's files, unless the user agrees to include them."""
     own = {prepared.repo.inside(path) for path in agent_files(prepared.topology.root)}
     inner = prepared.repo.inside(".ai-loop/")
     found = [
@@ -201,7 +201,7 @@ def require_clean(prepared: Prepared, allowed: bool) -> None:
 def commit_setup(prepared: Prepared, wanted: bool) -> None:
     """Commit uncommitted files of the flow on the current branch if the user agrees; raise Undecided otherwise.
 
-    The run's branch must not be the only place that has them: discarding that branch would delete them.
+    If only the run's branch had these files, discarding that branch would delete them.
     """
     repo = prepared.repo
     own = {repo.inside(path) for path in (FLOW_FILE, *agent_files(prepared.topology.root))}
@@ -248,7 +248,7 @@ CODES = {COMPLETE: OK, LIMIT: UNFINISHED, ERROR: FAILED}
 def run_session(
     prepared: Prepared, state: Json, done: list[Boundary], held: lock.Lock | None, task: str, resumed: bool = False
 ) -> int:
-    """Run the loop to its end and return the exit code; secrets are redacted in `state` but not in `task`."""
+    """Run the loop to its end and return the exit code. Secrets are redacted in `state`, but not in `task`."""
     root, screen, made, name = prepared.topology.root, prepared.screen, prepared.setup, str(state["run-id"])
     screen.place = screen.place or relative_place(prepared.repo.workspace)
     with Signals() as signals:
@@ -273,7 +273,7 @@ def run_session(
             return _end_open(session, state, "limit", limit.code, limit.what, hint=limit.hint, cause=limit.cause)
         except CallFailed as failed:
             return _end_open(session, state, "error", FAILED, str(failed))
-        except (NodeFailed, RoodaError, OSError) as problem:  # the error could not be committed
+        except (NodeFailed, RoodaError, OSError) as problem:  # this error could not be recorded in a commit
             return _end_open(session, state, "error", FAILED, _sentence(problem))
         finally:
             screen.close()

@@ -93,7 +93,7 @@ KNOWN = (
 
 
 class Answers(NamedTuple):
-    """Answers given as command-line options, whose questions are not asked."""
+    """Answers given as command-line options; their questions are not asked."""
 
     levels: int | None
     sensors: tuple[str, ...]
@@ -167,7 +167,7 @@ def _parse(word: str) -> NewSensor:
 
 
 def _answer(answers: Answers, question: str) -> str:
-    """Return the user's answer; "" without one or with --yes."""
+    """Return the user's answer; "" if there is none, or with --yes."""
     return "" if answers.yes else (questions.typed_answer(f"{question} ") or "").strip()
 
 

@@ -72,7 +72,7 @@ def run(where: Where, typed: Json, arguments: RunArguments) -> int:
         return _in_worktree(prepare(call), call, task)
     open_runs = [] if arguments.new else runs.open_runs(runs.find_all(call.repo))
     has_options = any(has_remembered(where.workspace, "flow", run.id) for run in open_runs)
-    prepared = None if has_options else prepare(call)  # an open run with remembered options is prepared with those
+    prepared = None if has_options else prepare(call)  # else prepared later, with the open run's remembered options
     held = take_lock(call.repo, call.screen)
     if not arguments.new and (earlier := _ask_for_run(runs.open_runs(runs.find_all(call.repo)), True, asked.json)):
         return _resume_locked(_with_options(where, typed, earlier.id), earlier, held)
@@ -121,7 +121,7 @@ def _begin(prepared: Prepared, words: str, held: lock.Lock | None) -> int:
 
 
 def _ask_for_task(to_stderr: bool) -> str:
-    """Ask the user for the task, on stderr if stdout is reserved for JSON."""
+    """Ask the user for the task; print the question to stderr if stdout is reserved for JSON."""
     if questions.at_terminal():
         answer = questions.typed_answer("What is the task? ")
     else:
@@ -192,7 +192,7 @@ def _with_options(where: Where, typed: Json, name: str) -> Invocation:
 
 
 def _resume_locked(call: Invocation, run: FlowRun, held: lock.Lock | None) -> int:
-    run = _check_out(call.repo, run)  # first: flow.yaml may be on that branch only
+    run = _check_out(call.repo, run)  # before flow.yaml is read, which may exist only on that branch
     setup = launch.with_earlier_limits(call.setup, call.where.workspace, "flow", run.id, call.asked.flags)
     return _continue(prepare(call._replace(setup=setup)), run, held)
 
@@ -254,7 +254,7 @@ def _require_higher_limit(prepared: Prepared, run: FlowRun) -> None:
 
 
 def _check_out(repo: Repo, run: FlowRun) -> FlowRun:
-    """Check out the run's branch and its parked files; raise Undecided if the user has uncommitted changes."""
+    """Check out the run's branch and unpark its files; raise Undecided if the user has uncommitted changes."""
     elsewhere = read_head(repo).branch != run.branch
     others = runs.other_open_runs_here(runs.find_all(repo), repository.branches(repo), run.id)
     if elsewhere:

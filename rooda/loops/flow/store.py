@@ -58,7 +58,7 @@ class FlowStore:
         self._place, self._files = place, place.files
         self._state = state  # run-state.md
         self._boundaries = list(boundaries)
-        self._guard = guard  # reports the changed paths
+        self._guard = guard  # knows the changed paths
         self._nodes = chain(place.root)
         self._at: list[NodeState] = [NodeState()] * len(self._nodes)
 
@@ -69,7 +69,7 @@ class FlowStore:
         for name in found.done:
             try:
                 done[name] = self._value(self._nodes[len(scope)], name)
-            except (Broken, NodeFailed):  # its file is missing or invalid: repeat this step and all later ones
+            except (Broken, NodeFailed):  # the step's file is missing or invalid: repeat this step and all later ones
                 break
         return Saved(found.state, done)
 
@@ -144,7 +144,7 @@ class FlowStore:
         return found + ([] if None in artifacts.readings(self._files, node) else ["SENSORS"])
 
     def _is_new(self, node: Node, name: str, own: Sequence[Boundary]) -> bool:
-        """True if the file differs from its version in the node's last commit, which is of an earlier iteration."""
+        """True if the file differs from its version in the node's last commit, so that this iteration wrote it."""
         now = artifacts.text(self._files.of_node(node.path, name))
         if not own or own[-1].state.iteration < 1:
             return True

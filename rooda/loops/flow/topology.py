@@ -13,7 +13,7 @@ from rooda.settings.types import did_you_mean, is_near, shown
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 SENSOR = re.compile(r"[^\x00-\x1f\x7f,:/\[\]]+")
 OUTPUT = "{output-path}"  # a placeholder of sensors and actuators
-DEEPEST = 60  # nested nodes
+DEEPEST = 60  # most nested nodes
 NODE_KEYS = ("id", "type", "controller", "actuator", "sensors", "termination")
 ACTUATOR_KEYS = {DIRECT: ("strategy", "agent"), COMPOSITE: ("strategy", "child")}
 FIRST = "Run `rooda flow setup` first."
@@ -51,7 +51,7 @@ def load(project: str) -> Topology:
 
 
 def require_outputs(project: str, root: Node, native: bool) -> None:
-    """Raise ConfigProblem if agent files do not name the file to write; native sensors need not."""
+    """Raise ConfigProblem if an agent file doesn't name the file to write. Files of native sensors need not."""
     found = []
     for node in chain(root):
         sensors = [] if native else [("sensor", sensor.path) for sensor in node.sensors]
@@ -138,7 +138,7 @@ class _Reader:
             self._fault(where, path, f"termination.max_iterations must be a whole number >= 1, got {_kind(found)}")
             return 1
         if found == 1:
-            text = "max_iterations is 1: the limit is checked before the controller, so this node only measures"
+            text = "max_iterations is 1: the limit is checked before the controller runs, so this node only measures"
             self._warn(where, path, text)
         return found
 
@@ -209,7 +209,7 @@ class _Reader:
     def _unknown(self, value: dict[str, Any], at: Path, path: str, keys: tuple[str, ...], what: str = "") -> None:
         for key in value:
             if key not in keys:
-                report = self._fault if is_near(str(key), keys) else self._warn  # a misspelt key sets nothing
+                report = self._fault if is_near(str(key), keys) else self._warn  # rooda ignores a misspelt key
                 report((*at, key), path, f"unknown key {what}{key}{did_you_mean(key, keys)}")
 
     def _place(self, at: Path) -> int:
@@ -226,7 +226,7 @@ class _Reader:
 
 
 def _is_empty(path: str, what: str) -> bool:
-    """True if an agent file says nothing; a sensor may say all in its front matter."""
+    """True if an agent file has no instructions; a sensor's may be in its front matter alone."""
     try:
         text = files.to_text(files.read_ours(path))
     except OSError:
@@ -254,7 +254,7 @@ COMMON = ("strategy", "loop")
 
 
 def loop_faults(value: dict[str, Any]) -> list[str]:
-    """Return the errors of an actuator that is a loop; each continues a sentence that starts with the node."""
+    """Return the errors of an actuator that is a loop; each continues a message that starts with the node's path."""
     kind = value.get("loop")
     if not isinstance(kind, str) or kind not in KEYS:
         return [f"actuator.loop must be one of {', '.join(KEYS)}, got {'nothing' if kind is None else repr(kind)}"]

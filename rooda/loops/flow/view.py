@@ -70,7 +70,7 @@ def _measured(record: Json, past: Past) -> tuple[str, str]:
 
 
 def _problem(record: Json, past: Past) -> Iterator[Reason]:
-    """Explain a problem, usually of the call that just ended, such as a broken contract or a restored file."""
+    """Explain a problem such as a broken contract or a restored file, usually of the call that just ended."""
     yield Reason(record["ts"], record["display"], "told", record["text"], *past.transcript())
 
 
@@ -112,7 +112,7 @@ REASONS: ReasonMakers = {
 
 
 # The lines of a flow's events.
-DETACHED = re.compile("[0-9a-f]{40,64}")  # a base commit without a branch
+DETACHED = re.compile("[0-9a-f]{40,64}")  # hash of a base commit without a branch
 
 
 def _started(record: Json) -> list[Line]:
@@ -148,7 +148,7 @@ def _ended(record: Json) -> list[Line]:
         return [Line("warn", again) if record["reason"] == "signal" else warning(again), *hint, *summary(record, WORDS)]
     branch, base = shlex.quote(record["branch"]), shlex.quote(record["base_branch"])
     commits = record["commits"]
-    base_branch = f"-b NAME {base}" if DETACHED.fullmatch(base) else base  # a merge into a detached HEAD would be lost
+    base_branch = f"-b NAME {base}" if DETACHED.fullmatch(base) else base  # a detached HEAD would lose the merge
     first = {ERROR: "", LIMIT: "raise max_iterations, then: "}
     resume = f"Resume:   {first.get(record['status'], '')}rooda flow resume {record['name']}"
     going = [Line("info", resume)] if record["status"] in first else []

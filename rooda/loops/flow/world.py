@@ -7,7 +7,7 @@ from rooda.run.event_records import Event
 
 
 class FlowWorld(Protocol):
-    """Effects of a flow; each method from `enter` to `act` is one step, whose value is read from the files it wrote."""
+    """Effects of a flow. Each method from `enter` to `act` is one step; its value is read from the files it wrote."""
 
     def signalled(self) -> int:
         """Return the number of the first signal received; 0 if none."""
@@ -39,7 +39,7 @@ class FlowWorld(Protocol):
         """Return the git tree of the work tree without the run's own files."""
 
     def stuck_after(self) -> int:
-        """Return how many iterations without progress end a node; 0: any number may pass."""
+        """Return the number of iterations without progress that end a node; 0: no limit."""
 
     def result(self, entry: NodeEntry) -> Action:
         """Return the outcome in an ended node's result file; raise NodeFailed if it is invalid or an error."""
