@@ -18,13 +18,13 @@ class Claim(NamedTuple):
     """An agent's status block: its unverified claims about its own work."""
 
     exit: bool = False
-    criteria: tuple[str, ...] = ()  # names that the agent claims are met
+    criteria: tuple[str, ...] = ()  # names of criteria that the agent claims are met
     next: str = ""
     alt: str = ""
     risk: str = ""
     confidence: str = ""
     root_cause: str = ""
-    files: tuple[str, ...] = ()  # named as evidence
+    files: tuple[str, ...] = ()  # files that the agent names as evidence
     fault: str = ""  # why the block is missing or invalid
 
 
@@ -76,7 +76,7 @@ def _block_line(text: str) -> str:
 
 
 def redacted(claim: Claim, stars: Callable[[str], str]) -> Claim:
-    """Redact the claim's free text with `stars`; keep criterion and file names, because rooda looks them up."""
+    """Redact the claim's free text with `stars`; keep names of criteria and files, because rooda looks them up."""
     return claim._replace(
         next=stars(claim.next),
         alt=stars(claim.alt),
@@ -175,7 +175,7 @@ def find_json(text: str) -> dict[str, Any] | None:
 
 # The adversarial pre-check: misreadings of the specification, which become constraints in the prompts.
 LEAST, MOST = 3, 5
-LEAST_RULES = 2  # prohibitions
+LEAST_RULES = 2  # fewest prohibitions in plan, SHAPE.md and pre-check together
 _BLOCK = re.compile(r"^#{2,4}[ \t]++([^\n]+)$(.*?)(?=^#{2,4}[ \t]|\Z)", re.MULTILINE | re.DOTALL)
 _AMENDED = re.compile(r"^[ \t>*-]*+amended(?: text)?+\**+[ \t]*+:\**+[ \t]*+(\S.*)$", re.MULTILINE | re.IGNORECASE)
 _FORBIDS = re.compile(r"\b(?:must|may|shall)(?:[ -]?not|n['’]t)\b|\bnever\b", re.IGNORECASE)
@@ -184,7 +184,7 @@ _ITEM = re.compile(r"^[ \t]*+(?:[-*+]|\d++[.)])[ \t]++(\S.*)$", re.MULTILINE)
 
 
 def read_precheck(text: str) -> tuple[str, ...]:
-    """Return one line per misreading: its amended text if there is one, else its name."""
+    """Return one line per misreading: the amended text that rules it out if there is one, else its name."""
     found = _of_json(text) or _of_blocks(text) or [_precheck_line(item) for item in _ITEM.findall(text)]
     return tuple(dict.fromkeys(filter(None, found)))[:MOST]
 
@@ -225,14 +225,14 @@ def _precheck_line(text: str) -> str:
 
 # A judge's ruling on the mustNot entries.
 _SIGNS = " \t\r\n\"'`.,;:!*-–—“”‘’"
-LONGEST = 200  # characters of an entry in the judge's own words
+LONGEST = 200  # most characters of an entry that the judge worded itself
 
 
 def read_ruling(text: str, entries: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the entries that a judge calls violated, unknown ones in its words; None if the answer is unusable."""
+    """Return the entries that a judge calls violated, unknown ones as worded; None if the answer is unusable."""
     answer = find_json(text) or {}
     named = answer.get("violated")
-    if named is True:  # the judge doesn't say which one is violated
+    if named is True:  # the judge doesn't say which entry is violated, so all are
         return tuple(entries)
     if named is False:
         return ()

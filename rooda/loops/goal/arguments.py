@@ -32,7 +32,7 @@ from rooda.settings.where import Where
 from rooda.views.screen import ScreenOptions
 
 UNITS = {"iterations": "iterations", "budget": "dollars"}
-ENVIRONMENT = ("ROODA_GOAL_", "LOOP_")  # LOOP_ is the prefix used by this loop's predecessor
+ENVIRONMENT = ("ROODA_GOAL_", "LOOP_")  # variable prefixes; LOOP_ is that of this loop's predecessor
 SHAPES = {"tool": TOOL, "colleague": COLLEAGUE, "auto": "", "": ""}
 
 
@@ -65,7 +65,7 @@ def prepare(where: Where, typed: Json, resumed: bool = False) -> Prepared:
 
 
 def _screen_look(made: Setup, look: Lookup, chosen: RunOptions) -> ScreenOptions:
-    """Return the screen options; only [goal], not [loop], can add timestamps, as a goal's line format is fixed."""
+    """Return the screen options. A goal's line format is fixed, so only [goal] can add timestamps, not [loop]."""
     stamps = look.find("log_timestamp_format")
     own = stamps.value if stamps and stamps.path[0] == "goal" else "none"
     return launch.screen_options(made, chosen)._replace(stamps=own)
@@ -147,7 +147,7 @@ def _trusted_plan(prepared: Prepared, where: Where, path: str | None) -> Plan | 
 
 
 def shape_source(where: Where) -> Source:
-    """Return SHAPE.md as a source of commands, which may have come by git."""
+    """Return SHAPE.md as a source of commands, which somebody else may have committed."""
     path = os.path.abspath(Place(where.workspace).shape)
     return Source(path, lambda data: _facts(path, read_shape(files.to_text(data))))
 
@@ -174,7 +174,7 @@ def plan_option(where: Where, path: str | None) -> Plan | None:
     try:
         return _written_plan(_content(where, path))
     except ValueError as problem:
-        form = f"it is not valid JSON: {problem}" if str(problem) else "it is none of these"
+        form = f"it is not valid JSON: {problem}" if str(problem) else "it is neither JSON nor a task list"
     except TypeError:
         form = "it is JSON without `criteria`, `steps` or `userStories`"
     forms = "a plan as JSON, a prd.json with `userStories`, headings `### Task 1: …`, or a list of `- [ ]` boxes"
@@ -182,7 +182,7 @@ def plan_option(where: Where, path: str | None) -> Plan | None:
 
 
 def _written_plan(text: str) -> Plan:
-    """Read a plan that a user wrote; raise ValueError if it is no known form, TypeError if it is other JSON."""
+    """Read a user's plan; raise ValueError if its form is unknown, TypeError if it is JSON but not a plan."""
     if not text.lstrip().startswith(("{", "[{")):
         if goal_plan.is_list(text):
             return goal_plan.read_tasks(text)
@@ -256,6 +256,6 @@ def headless(typed: Json) -> bool:
 
 
 def is_blind(prepared: Prepared) -> bool:
-    """True if call costs can't be known in advance: plain-text output, no price and no `cost_per_call`."""
+    """True if the cost of calls can't be known: plain-text output, and no price or `cost_per_call` is set."""
     priced = prices.price_of(prepared.agent.model, prepared.agent.prices)
     return prepared.agent.output == "text" and not prepared.number("cost_per_call") and not priced

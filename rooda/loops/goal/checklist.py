@@ -16,7 +16,7 @@ from rooda.loops.kernel import Turns
 from rooda.run.event_records import Problem
 
 FIELDS = ("TASK", "CONTEXT", "DONE LOOKS LIKE", "STAKES IF WRONG", "WHO REVIEWS")
-ROUNDS = 2  # of questions about the intent
+ROUNDS = 2  # rounds of questions about the intent
 DISCLOSURE = "Writing state to .loop/state.json. Delete after session?"
 
 
@@ -168,8 +168,8 @@ def precheck(world: World, request: Request, state: GoalState) -> GoalState:
     found = answers.read_precheck(result.text)
     if len(found) < answers.LEAST:
         raise NotReady(
-            f"Not started: the adversarial pre-check is required here and found {len(found)} misreadings "
-            f"of at least {answers.LEAST}.",
+            f"Not started: the adversarial pre-check is required here and found {len(found)} misreadings; "
+            f"it must find at least {answers.LEAST}.",
             "Its answer is in .loop/precheck.md. Start again, or make the specification narrower.",
         )
     rules = len(brief.mustNot) + answers.must_nots(result.text)

@@ -106,7 +106,7 @@ def rolled_back(workspace: str, run: str, name: str) -> tuple[Plan, str]:
 
 
 def diff(workspace: str, base: str, everything: bool, *options: str) -> str:
-    """Return the diff from the tree `base` to the work tree, with more options of git; "" if git fails."""
+    """Return the diff from the tree `base` to the work tree; `options` are passed to git. "" if git fails."""
     if not base:
         return ""
     repo = _users_repository(workspace) or _private_repository(workspace)

@@ -15,7 +15,7 @@ from rooda.run.event_records import Problem
 YES = ("", "y", "yes")
 LONGEST_QUOTE = 80  # characters
 T = TypeVar("T")
-Read: TypeAlias = Callable[[str], tuple[T, str]]  # the ruling in an answer, and why the answer can't be used
+Read: TypeAlias = Callable[[str], tuple[T, str]]  # returns the ruling in an answer, and why the answer can't be used
 
 
 def conclude(state: GoalState, world: World, claim: Claim, iteration: int) -> GoalState:
@@ -36,7 +36,7 @@ def conclude(state: GoalState, world: World, claim: Claim, iteration: int) -> Go
 
 
 def unconfirmed(state: GoalState) -> list[str]:
-    """Return the names of the criteria that only the user can confirm and has not confirmed."""
+    """Return the names of criteria left to the user: assumptions, and observations that are not confirmed yet."""
     pairs = zip(state.brief.criteria, state.marks, strict=True)
     return [each.name for each, mark in pairs if each.kind == ASSUMPTION or (each.kind == OBSERVATION and not mark.met)]
 
@@ -46,7 +46,7 @@ def claims_all(claim: Claim, names: list[str]) -> bool:
 
 
 def confirm(state: GoalState, world: World) -> GoalState:
-    """Complete the goal; first ask the user if it has gates, tests changed or mustNot entries were not checked."""
+    """Complete the goal; if gates are on, tests changed or mustNot entries are unchecked, ask the user first."""
     changed = world.changed_files(state.tests)
     state = state._replace(tests_changed=changed)
     doubtful = bool(changed or state.untold)
@@ -57,7 +57,7 @@ def confirm(state: GoalState, world: World) -> GoalState:
         return paused(state, Pause.G3 if state.has_gates else pause_for_doubt(state))
     if scoring.skips_gates(answer):
         state = state._replace(gates_off=True)
-        if doubtful:  # skipping gates doesn't accept changed tests
+        if doubtful:  # an answer that skips gates doesn't accept changed tests
             return paused(state, pause_for_doubt(state))
         return completed(state)
     if answer.strip().lower() in YES:
@@ -110,7 +110,7 @@ def observe(state: GoalState, world: World, claim: Claim, iteration: int, final:
 
 
 def observed_by(state: GoalState, world: World, claim: Claim, name: str) -> str:
-    """Return the evidence for the observation, a file or "a person"; "" if it isn't confirmed."""
+    """Return the evidence for the observation: a file's path or "a person"; "" if it isn't confirmed."""
     if state.brief.observation_evidence == "file":
         fresh = world.written_since_call(claim.files)
         return fresh[0] if fresh else ""
@@ -142,13 +142,13 @@ def judge(state: GoalState, world: World, criteria: list[Criterion], iteration: 
 def ask_judge(
     state: GoalState, world: World, iteration: int, template: str, values: dict[str, str], of: str, read: "Read[T]"
 ) -> "tuple[GoalState, tuple[T, str], str]":
-    """Ask a judge, twice if its answer can't be used; return the state, the ruling with its fault, and the answer."""
+    """Ask a judge, once more if its answer can't be used; return state, ruling with its fault, and answer."""
     prompt = prompts.filled(world.template, template, values)
     for again in (False, True):
         result = world.ask("judge", iteration, prompt)
         state = add_cost(state, result)
         ruling, fault = read(result.text)
-        if not result.ok and not ruling:  # a failed call clears nothing
+        if not result.ok and not ruling:  # a failed call can't clear an entry
             fault = fault or "its call failed"
         if not fault or world.signalled():
             break
@@ -185,7 +185,7 @@ def diff_for_judge(state: GoalState, world: World, of: str) -> str:
 
 
 def check_must_not(state: GoalState, world: World, iteration: int) -> tuple[GoalState, tuple[str, ...]]:
-    """Check the mustNot entries by their commands, then by a judge if enabled; return the state and the violations."""
+    """Check mustNot entries by command, those without one by a judge if enabled; return state and violations."""
     entries = [each for each in state.brief.mustNot if each.violated_if]
     violations = world.violations(entries, iteration) if entries else Violations()
     state = state._replace(untold=violations.unknown)

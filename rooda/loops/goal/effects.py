@@ -29,8 +29,8 @@ from rooda.run.session import Session
 from rooda.run.setup import Setup
 from rooda.views.say import say
 
-CAN_NOT_TELL = 126  # inconclusive from here up: the shell's own errors (command not found), signals, git's errors
-STAT = ("--stat=72", "--stat-count=20")  # columns and files
+CAN_NOT_TELL = 126  # exit codes from here up are inconclusive: errors of the shell or git, signals
+STAT = ("--stat=72", "--stat-count=20")  # at most 72 columns and 20 files
 OUTPUT = 1_048_576  # bytes of a command's output that are kept as evidence
 CONFIRMATIONS = ("G1", "G2", "G3", "tests")  # questions that --yes answers
 
@@ -64,7 +64,7 @@ class Asker:
         return questions.at_terminal() and not self._headless
 
     def answer(self, question: str, hint: str, accepts: Callable[[str], bool]) -> str | None:
-        """Return y, n or another answer that `accepts` allows (any line if `hint` is empty); None without an answer."""
+        """Return y, n or another answer that `accepts` allows (any line if `hint` is empty); None for no answer."""
         if self._headless:
             return None
         terminal = questions.at_terminal()
@@ -132,10 +132,10 @@ class Effects(World):
         inbox = self._session.inbox
         text = with_notes(text, inbox.notes(number)) if kind == "step" else text
         prompt = self._session.prompt(lambda: text, f"{number:04d}-{label}", measure)
-        if kind == "step" and self._yes == "one":  # the pending gate has been passed
+        if kind == "step" and self._yes == "one":  # the pending question has been answered
             self._yes = ""
         self._watch.begin()
-        if kind == "step":  # not for a judge's call, which comes before the step's files are checked
+        if kind == "step":  # not for a judge's call: the times of the step's files are checked after it
             self._call_began, self._call_began_monotonic = clock.now(), clock.monotonic()
         descriptor = hold_folder(self._workspace)
         try:
@@ -240,7 +240,7 @@ class Effects(World):
         return Violations(true, tuple(unknown))
 
     def missing_programs(self, commands: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the programs that do not exist, without those of the workspace, which the work may create."""
+        """Return the missing programs by command name; omit those in the workspace, which the work may create."""
         found = {name: gate_programs.missing(command, self._workspace) for name, command in commands.items()}
         return {name: word for name, word in found.items() if word and not gate_programs.is_relative(word)}
 
@@ -276,7 +276,7 @@ class Effects(World):
 
     def checkpoint(self, run: str, number: int) -> str:
         problem = checkpoints.checkpoint(self._workspace, run, number, self._context.setup.snapshot_private)
-        if problem and problem != checkpoints.NO_REPOSITORY:  # a missing repository was reported at the start
+        if problem and problem != checkpoints.NO_REPOSITORY:  # a missing repository has been reported at the start
             self.emit(Problem(text=f"No checkpoint of iteration {number}: {problem}"))
         return problem
 
@@ -367,7 +367,7 @@ def _cost(agent: Agent, reply: Reply, answer: answers.Answer, size: int, per_cal
         return prices.Cost(0.0, "reported")
     known = reply.cost
     if known is None or (reply.cost_source == "assumed" and (answer.cost is not None or per_call)):
-        known = answer.cost  # the goal's own value is more precise
+        known = answer.cost  # the cost in the answer is more exact
     return prices.assumed_cost(known, per_call, (size, len(answer.text)), reply.model or agent.model, agent.prices)
 
 

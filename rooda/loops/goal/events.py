@@ -47,19 +47,19 @@ class GoalPlanned(Event, name="goal.planned"):
     criteria: list[CriterionMethod]  # `name` and `method` of each criterion
     steps: list[str]  # names of the steps
     gate: str  # the kind of evidence that the workflow needs
-    evidence: str  # the evidence for the workflow's gate
+    evidence: str  # the evidence given for the workflow's gate
     must_not: list[str]  # what must never become true
     notes: list[str]  # remarks on the plan for the user
 
 
 class GoalPrechecked(Event, name="goal.prechecked"):
-    """The adversarial pre-check is done; only if the work is hard to undo (type 1) or with `--high-stakes`."""
+    """The adversarial pre-check is done. It runs only if the work is hard to undo (type 1) or with `--high-stakes`."""
 
-    amendments: list[str]  # one line per misreading that rules it out
+    amendments: list[str]  # one line per misreading, which rules that misreading out
 
 
 class GoalDisclosed(Event, name="goal.disclosed"):
-    text: str  # note on where the state is written; at a terminal rooda asks a question instead
+    text: str  # note on where rooda writes the state; at a terminal rooda asks a question instead
 
 
 class RunStarted(Event, name="run.started", durable=True):
@@ -167,7 +167,7 @@ class RunEnded(Event, name="run.ended", durable=True):
     confidence: str = ABSENT  # the agent's confidence, in its own words
     type: Reversibility = ABSENT  # as `reversibility` in `goal.planned`
     points: int = ABSENT  # the plan's estimate in points; 0 without one
-    alt: str = ABSENT  # another approach
-    risk: str = ABSENT  # the most important assumption
+    alt: str = ABSENT  # another approach, named by the agent
+    risk: str = ABSENT  # the most important assumption, named by the agent
     tests_changed: list[str] = ABSENT  # paths of changed files that verify the work
     cause: EndCause = ABSENT

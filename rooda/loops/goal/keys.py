@@ -10,7 +10,7 @@ OWN = {
         "iterations after which a goal pauses",
         default=ITERATIONS,
         flag=Option(
-            f"Iterations after which it pauses (default {ITERATIONS}, at most 50)",
+            f"Iterations after which the goal pauses (default {ITERATIONS}, at most 50)",
             ("-n", "--iterations", "--max-iterations", "iterations"),
         ),
         group="limit",
@@ -20,25 +20,25 @@ OWN = {
         AMOUNT,
         "dollars after which a goal pauses",
         default=BUDGET,
-        flag=Option(f"Dollars after which it pauses (default {BUDGET}, at most 100)", metavar="DOLLARS"),
+        flag=Option(f"Dollars after which the goal pauses (default {BUDGET}, at most 100)", metavar="DOLLARS"),
         group="limit",
         trust=RESTRAINS,
     ),
     "verify_timeout": Key(SECONDS, "seconds that one verification command may take; 0 = no limit", default=300),
     "exit_signal_source": Key(
         word("agent", "verified"),
-        "what completes a goal: the agent's word after verification, or verification alone",
+        "what completes a verified goal: the agent's word that it is done, or the verification alone",
         default="agent",
     ),
     "cost_per_call": Key(
         AMOUNT, "estimated dollars of a call whose cost is unknown; 0 = no estimate", default=0, trust=RUNS
     ),
     "must_not_judge": Key(
-        FLAG, "judge mustNot entries without a command in a call after each iteration", default=False
+        FLAG, "after each iteration, call a judge for the mustNot entries without a command", default=False
     ),
     "observation_evidence": Key(
         word("person", "file"),
-        "the evidence for an observation: the user's yes, or a fresh file",
+        "the evidence for an observation: the user's yes, or a file that the agent wrote during the call",
         default="person",
         trust=RUNS,
     ),

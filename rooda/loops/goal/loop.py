@@ -68,7 +68,7 @@ def until_stopped(turns: Turns, state: GoalState, world: World) -> tuple[GoalSta
             state = ask_gate(turns, state, world) if state.gate else iterate(turns, state, world)
         except (
             LimitReached
-        ) as limit:  # a limit shared by all sessions, or one of the service that the settings don't wait for
+        ) as limit:  # a limit shared by all sessions, or a service limit that the settings don't wait out
             state = turns.carried(state)._replace(pause=Pause.SHARED, reason=limit.what, cause=limit.cause)
     return state, ending
 
@@ -94,7 +94,7 @@ def iterate(turns: Turns, state: GoalState, world: World) -> GoalState:
         return state
     try:
         after, outcome = check_step(add_cost(before, result), result, world)
-    except LimitReached as limit:  # reached by a judge's call; the step's cost counts anyway
+    except LimitReached as limit:  # a judge's call reached it; the step's cost counts anyway
         return add_cost(before, result)._replace(pause=Pause.SHARED, reason=limit.what, cause=limit.cause)
     if world.signalled() and after.status != COMPLETED:
         return before._replace(spent=after.spent)
@@ -119,7 +119,7 @@ def check_step(state: GoalState, result: CallResult, world: World) -> tuple[Goal
     state = mark_claimed(mark_verified(state, found, number), claim, number)
     open_ = [each for each in due if result.ok and each.kind == REVIEW and not state.mark(each.name).met]
     state = judge(state, world, open_, number)
-    if not claim.exit:  # else `conclude` asks
+    if not claim.exit:  # if it is set, `conclude` asks
         state = observe(state, world, claim, number)
     good = accepted(state, result, claim)
     state = state._replace(done=state.done + good)
@@ -240,7 +240,7 @@ def offer_more(turns: Turns, state: GoalState, ending: Ending, world: World) -> 
 
 
 def reopened(state: GoalState) -> GoalState:
-    """Return a paused goal's state for continuing: its pending question is asked again, its breaker is reset."""
+    """Return a paused goal's state for continuing: rooda asks its pending question again and resets its breaker."""
     gate = WAITING.get(state.pause, state.gate)
     opened = reset_breaker(state, state.pause)
     return opened._replace(status=IN_PROGRESS, exit_signal=False, pause="", reason="", cause=None, gate=gate)

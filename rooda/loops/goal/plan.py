@@ -197,7 +197,7 @@ def is_list(text: str) -> bool:
 def read_tasks(text: str) -> Plan:
     """Read a Markdown task list: one step per task, after the tasks that block it; each check box is a criterion.
 
-    Without headings of tasks, each box is a task. What is checked is done.
+    Without headings of tasks, each box is a task. A checked box counts as done.
     """
     return _plan_of(_tasks(text) or _box_tasks(text), text)
 
@@ -226,7 +226,7 @@ def _story(given: Mapping[str, Any]) -> Task:
 
 
 def _plan_of(written: list[Task], text: str) -> Plan:
-    """Return the plan of a list of tasks: those that are done have no step, and only their commands are kept."""
+    """Return the plan of a task list. Done tasks get no step, and keep only criteria with a command."""
     tasks = _ordered(written)
     there = set(tasks)
     faults: list[str] = []
@@ -307,7 +307,7 @@ def _comments(text: str) -> Iterator[str]:
 def _criterion(words: str, prose: str = ASSUMPTION) -> Criterion:
     """Return the criterion of a check box; without a command its type is `prose`.
 
-    Its command is text in backticks at its end, or before words that say that it exits with 0.
+    The command is the text in backticks at the end of the box, or before words such as "exits with 0".
     """
     text = words.removesuffix(")").rstrip(" \t")
     end = text.rfind("`")

@@ -91,7 +91,7 @@ def draft_plan(world: World, request: Request, clarified: str = "", calls: tuple
 
 
 def call_agent(world: World, kind: str, number: int, prompt: str) -> CallResult:
-    """Call the agent before the loop starts; wait out usage limits, raise if further calls would fail too."""
+    """Call the agent before the loop starts; wait out usage limits; raise if further calls would fail too."""
     while True:
         result = world.ask(kind, number, prompt)
         if world.signalled():
@@ -147,9 +147,9 @@ def unclear(request: Request, plan: Plan, workflow: str, shape: Shape) -> list[s
 
 
 def weak_gate(request: Request, plan: Plan, workflow: str) -> str:
-    """Return why the evidence for the workflow's gate is missing or unusable, and what is asked; else "".
+    """Return why the evidence for the workflow's gate is unusable, and what is needed; "" if nothing is missing.
 
-    A user's own plan needs none, and debugging may start without a root cause.
+    A plan from the user needs no evidence, and debugging may start without a root cause.
     """
     if request.plan is not None or request.evidence:
         return ""
@@ -173,7 +173,7 @@ def complete_draft(
 ) -> Draft:
     """Choose the scores and merge the criteria of a draft; raise NotReady if anything is unclear."""
     if workflow == "B" and weak_gate(request, plan, workflow):
-        plan = plan._replace(evidence="", gate="")  # the root cause is still to be found
+        plan = plan._replace(evidence="", gate="")  # unusable evidence: the first step must find the root cause
     faults = unclear(request, plan, workflow, shape)
     notes: list[str] = []
     whole = f"{request.spec}\n{clarified}"

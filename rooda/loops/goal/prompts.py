@@ -182,7 +182,7 @@ def step_name(state: GoalState, step: str) -> str:
 
 
 def step_list(state: GoalState) -> str:
-    """Return all steps as a numbered list: which are done, which one is this call's, which come later."""
+    """Return all steps as a numbered list that marks each as done, this step or later."""
     words = ["done"] * state.done + ["this step"] + ["later"] * len(state.steps)
     return "\n".join(
         f"{place}. ({word}) {step_name(state, step)}"
@@ -223,7 +223,7 @@ MOST_WORDS, MOST_LINES = 600, 8
 
 
 def last_words(text: str) -> str:
-    """Return the end of an agent's message: its last lines, cut to what a person reads at a question."""
+    """Return the last lines of an agent's message, short enough to show above a question."""
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     return "\n".join(lines[-MOST_LINES:])[-MOST_WORDS:]
 

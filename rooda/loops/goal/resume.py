@@ -31,7 +31,7 @@ from rooda.run.history import SessionLog
 from rooda.settings.where import Where
 from rooda.views.say import say
 
-CUT_SHORT = ("", Pause.SIGNAL)  # stops that no limit caused
+CUT_SHORT = ("", Pause.SIGNAL)  # pauses by a crash or a signal
 MOST_NAMED = 20  # changed files listed after a call that was cut off
 
 
@@ -100,7 +100,7 @@ def with_more(world: World, state: GoalState, typed: Json) -> tuple[GoalState, l
     budget, limit = typed.get("budget"), typed.get("iterations")
     if violations := world.violations([each for each in brief.mustNot if each.violated_if], state.iteration).true:
         words = f"mustNot: {', '.join(violations)}"
-        waiting = reopened(state)  # the pending question is asked once this is fixed
+        waiting = reopened(state)  # rooda asks the pending question once the violation is fixed
         return waiting._replace(pause=Pause.MUST_NOT, reason=words), ["A mustNot entry is violated."]
     if kind == Pause.BUDGET and not budget:
         ask = f"Add {money(brief.allowance)} and continue?"

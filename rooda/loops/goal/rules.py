@@ -22,8 +22,8 @@ from rooda.loops.goal.world import CallResult, Finding
 from rooda.run.records import Ending
 from rooda.run.spending import add
 
-STUCK, ERRORS, EDITS = 5, 3, 5  # iterations, errors, edits of one file
-MOST_ITERATIONS, MOST_DOLLARS = 50, 100.0  # more needs --force-limits
+STUCK, ERRORS, EDITS = 5, 3, 5  # breaker limits: iterations without change, equal errors, edits of one file
+MOST_ITERATIONS, MOST_DOLLARS = 50, 100.0  # more requires --force-limits
 ROUNDING = 1e-9  # dollars; rounding of float sums
 
 
@@ -35,7 +35,7 @@ class Pause:
     G1, G2, G3, SHARED, FILES, UNTOLD = "G1", "G2", "G3", "shared limit", "files", "untold"
 
 
-OFFERED = (Pause.STUCK, Pause.ERROR, Pause.EDITS, Pause.BUDGET, Pause.LIMIT)  # the user may continue at once
+OFFERED = (Pause.STUCK, Pause.ERROR, Pause.EDITS, Pause.BUDGET, Pause.LIMIT)  # rooda asks whether to continue
 
 
 def with_step(state: GoalState) -> GoalState:
@@ -54,7 +54,7 @@ def with_step(state: GoalState) -> GoalState:
 def affected(state: GoalState) -> list[Criterion]:
     """Return the criteria to verify after this step: its own, those that held, and those not tied to any step.
 
-    Those that held before any work are always included, so that they are open only as long as they fail.
+    Criteria that held before any work are always included, so that one that fails counts as met once it holds again.
     """
     due = {*criteria_of_step(state, state.step), *state.brief.already}
     of_some = {name for step in state.brief.steps for name in step.criteria}
@@ -276,7 +276,7 @@ INVALID = {"ok": True, "reason": "invalid state file"}
 
 
 def decide(state: Any) -> dict[str, Any]:
-    """Return the stop hook's answer: `ok` is true if the agent may stop. The order of the tests is the hook's."""
+    """Return the stop hook's answer: `ok` is true if the agent may stop. The hook's contract fixes the order."""
     if not isinstance(state, Mapping):
         return INVALID
     if state.get("status") in ("completed", "cancelled"):
@@ -298,7 +298,7 @@ def decide(state: Any) -> dict[str, Any]:
 
 
 def is_shown(entry: Mapping[str, Any]) -> bool:
-    """True if the criterion's verification type is one that rooda verifies, not an assumption."""
+    """True if the criterion's verification type is not an assumption."""
     word = entry.get("verification")
     return isinstance(word, str) and plain(word) in SHOWING
 

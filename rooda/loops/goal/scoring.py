@@ -58,7 +58,7 @@ def read_scores(value: Any) -> Scores | str:
 
 
 def checked_quotes(scores: Scores, spec: str, trusted: bool = False) -> Scores:
-    """Remove points whose quote isn't in the specification; if `trusted`, keep points without a quote."""
+    """Set scores whose quote isn't in the specification to 0; if `trusted`, keep scores without a quote."""
     text = plain(spec)
     return Scores(*(_with_proven_quote(each, text, trusted) for each in scores))
 
@@ -225,7 +225,7 @@ def skips_gates(text: str) -> bool:
 
 
 def gate_fault(letter: str, kind: str, evidence: str) -> str:
-    """Return why a plan's evidence does not pass the workflow's gate: it is of another kind, or too little."""
+    """Return why a plan's evidence fails the workflow's gate: wrong kind or too little; "" if it passes."""
     given = re.sub(r"[\s-]+", "_", kind.strip().lower())
     if given in GATE_OF.values() and given != GATE_OF[letter]:
         return f"its kind is {given}, not {GATE_OF[letter]}"

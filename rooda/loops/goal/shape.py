@@ -69,7 +69,7 @@ def _gathered(text: str) -> tuple[dict[str, list[_Item]], dict[str, tuple[str, s
 
 
 def _section(line: str) -> tuple[str, list[str]] | None:
-    """Return the section that starts on this line and its inline list, "other" for an unknown heading; else None."""
+    """Return the section that starts on this line ("other" if unknown) and its inline list; None if none starts."""
     found = _HEAD.match(line)
     if not found or _ITEM.match(line):
         return None
@@ -82,7 +82,7 @@ def _section(line: str) -> tuple[str, list[str]] | None:
 
 
 def _take(line: str, items: list[_Item]) -> None:
-    """Add the line as an item to the list, or as a key to its last item."""
+    """Append the line's item to the list, or add the line's key to the last item."""
     found = _ITEM.match(line)
     if found:
         pair = re.match(r"(name|text|criterion)\s*:\s*(.+)$", found[1], re.IGNORECASE)
@@ -138,7 +138,7 @@ def _word(kind: str) -> str:
 
 
 def _command(method: str) -> tuple[str, str]:
-    """Return the command of a method, its text in backticks, and the comparison after it."""
+    """Return a method's command (the text in backticks) and the comparison after it."""
     found = re.search(r"`([^`]+)`\s*([<>=!≤≥]+\s*\$?-?\.?\d(?:[\w.%/]|(?<=[eE])[+-])*)?", method)
     return (found[1].strip(), (found[2] or "").strip().rstrip(".")) if found else ("", "")
 

@@ -142,7 +142,7 @@ def open_session(
     """Open a session: handle signals, create the run's folder and watch file edits until the block ends."""
     place, screen, setup = Place(where.workspace), prepared.screen, prepared.setup
     screen.place = screen.place or relative_place(where.workspace)
-    if held or not lock.is_held(place.lock):  # else the request is meant for the running goal
+    if held or not lock.is_held(place.lock):  # delete an old request; with a running goal, it is meant for that goal
         files.remove(place.request)
     watch = Watch(where.workspace)
     with Signals() as signals:
@@ -196,7 +196,7 @@ def run_session(
             note = f"{problem.filename or place.folder}: {problem.strerror or problem}"
             opened.session.emit(RunEnded(reason="files", note=note, status="in_progress", exit_code=FAILED))
             raise
-        except LimitReached as limit:  # reached during planning; the loop itself would pause
+        except LimitReached as limit:  # reached during planning; once the loop runs, it pauses instead
             hint = "Nothing was started. Run it again with a higher limit, or later."
             raise LimitReached(limit.what, hint, limit.cause) from None
     if state := opened.store.last:
@@ -206,7 +206,7 @@ def run_session(
 
 
 def finish(place: Place) -> GoalState | None:
-    """Write an ended goal's files that its killed process left out, and return its state; None if none is missing."""
+    """Write the files that a killed rooda left unwritten at a goal's end; return its state, None if none is missing."""
     state = None if lock.is_held(place.lock) else ended(place)
     if state is None or (finish_files(place, state) and os.path.exists(place.summary)):
         return None

@@ -45,11 +45,11 @@ class Brief(NamedTuple):
     exit_signal_source: str = "agent"
     must_not_judge: bool = False
     observation_evidence: str = "person"
-    base: str = ""  # the git tree at the start
+    base: str = ""  # the git tree at the goal's start
     already: tuple[str, ...] = ()  # criteria that held before any work
     edits: str = ""  # how file edits are counted
-    limits: Budget = Budget()  # of all its sessions: cost, tokens, seconds
-    iterations: int = 10  # added by one continue
+    limits: Budget = Budget()  # limits on cost, tokens and seconds of all sessions together
+    iterations: int = 10  # iterations that one `rooda goal continue` adds
     allowance: float = 25.0
     started_at: str = ""
 
@@ -68,12 +68,12 @@ class GoalState(NamedTuple):
     exit_signal: bool = False
     stuck: int = 0
     spent: Spent = Spent()
-    blind: bool = False  # the cost of calls is unknown until the first one
+    blind: bool = False  # the cost of calls is unknown before the first call
     signature: str = ""
     repeats: int = 0
     error: str = ""  # the error line whose normalized form is `signature`
     gate: str = ""  # the question to ask next: G1, G2, close
-    asks: str = ""  # text of G2
+    asks: str = ""  # text of G2's question
     step_base: str = ""  # the git tree before the step, for G2
     said: str = ""  # the end of the agent's last message, for G2 and G3
     denied: bool = False  # the user just denied completion, so G2 would be a second question
@@ -92,7 +92,7 @@ class GoalState(NamedTuple):
     shape_sha256: str = ""
     pause: str = ""
     reason: str = ""  # text of the reason for the pause
-    cause: Cause | None = None  # of a pause at a shared limit or on request
+    cause: Cause | None = None  # cause of a pause at a shared limit or on request
     elapsed: float = 0.0
     updated_at: str = ""
 
@@ -151,7 +151,7 @@ def criteria_of_step(state: GoalState, step: str) -> tuple[str, ...]:
 
 
 def step_class(state: GoalState) -> str:
-    """Return the current step's reversibility class, which says how hard it is to undo."""
+    """Return the current step's reversibility class: how hard the step is to undo."""
     own = {each.name: each.reversibility for each in state.brief.steps}
     return own.get(state.step) or state.brief.reversibility
 

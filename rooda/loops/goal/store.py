@@ -36,12 +36,12 @@ class GoalStore:
         self._place, self._emit, self._clean, self._new_limits = place, emit, clean, new_limits
         self._written: GoalState | None = None
         self._limit_set = 0
-        self._bytes: tuple[bytes, ...] = ()  # possible contents of the state file, if only rooda writes it
-        self._unsure = False  # a write failed: the file has one of these contents, or is missing
+        self._bytes: tuple[bytes, ...] = ()  # contents that the state file can have if only rooda writes it
+        self._unsure = False  # a write failed: the file has one of the contents in `_bytes`, or is missing
         self._journaled = ("", -1)  # run and iteration of the journal's last line
-        self.last: GoalState | None = None  # also if it could not be saved
+        self.last: GoalState | None = None  # the latest state, even if it could not be saved
         self._seal = place.seal
-        self._on_disk: dict[str, bytes] = {}  # run.json as last written, and its copy in the journal
+        self._on_disk: dict[str, bytes] = {}  # path to sealed content: run.json, and the journal's copy of it
 
     def load(self, scope: Scope) -> Saved:
         self._tidy()
@@ -54,7 +54,7 @@ class GoalStore:
             return Saved()
 
     def _limited(self, state: GoalState) -> GoalState:
-        """Return the state with the limit of iterations that the user has set; a continue may have raised it since."""
+        """Return the state with the iteration limit that the user has set, unless that limit was applied before."""
         limit = int(self._new_limits().get("iterations", 0))
         if not limit or limit == self._limit_set:
             return state
@@ -86,7 +86,7 @@ class GoalStore:
         return state
 
     def _shown(self, state: GoalState) -> GoalState:
-        """Return the state with secrets redacted in the user's text; commands keep theirs, because they run again."""
+        """Return the state with secrets redacted in the user's text; commands keep secrets, because they run again."""
         brief, clean = state.brief, self._clean
         brief = brief._replace(spec=clean(brief.spec), clarified=clean(brief.clarified))
         return state._replace(brief=brief, instructions=tuple(map(clean, state.instructions)))
@@ -95,7 +95,7 @@ class GoalStore:
         make_ready(self._place)
         self._set_foreign_aside()
         data = encode(private(state), 2)
-        sealed = self._seal.exists or not self._on_disk  # a file without a seal is sealed only after it was replaced
+        sealed = self._seal.exists or not self._on_disk  # don't seal an old unsealed file, only its replacement
         if sealed:
             self._seal.cover(data, map(files.sha256, self._on_disk.values()))
         another = self._journaled[0] != state.brief.run  # keep an earlier goal until the new run.json replaces it
@@ -210,7 +210,7 @@ def decode(data: Any) -> GoalState:
 
 
 def load(place: Place) -> GoalState | None:
-    """Load the goal from run.json, or from the journal if it is ahead or run.json wasn't written by rooda."""
+    """Load the goal from run.json, or from the journal if that is ahead or rooda did not write run.json."""
     seal = place.seal
     backup = _backup(place, seal)
     try:
@@ -226,7 +226,7 @@ def load(place: Place) -> GoalState | None:
             why = "it is missing" if gone else getattr(problem, "strerror", None) or str(problem)
             raise StateDamaged(place.run, f"{why}, and {JOURNAL}, its backup, has no complete line") from None
         return backup
-    ahead = backup if backup and backup.brief.run == state.brief.run else state  # else an earlier goal's
+    ahead = backup if backup and backup.brief.run == state.brief.run else state  # ignore the backup of an earlier goal
     found = ahead if ahead.iteration > state.iteration else state
     return found if seal.exists else unsealed(found)
 
@@ -250,7 +250,7 @@ def ended(place: Place) -> GoalState | None:
 
 
 def finish_files(place: Place, state: GoalState) -> bool:
-    """Write an ended goal's files again if rooda was killed between writes; True if both were up to date."""
+    """Rewrite an ended goal's state files if rooda was killed between writes; True if both were up to date."""
     seal, same = place.seal, True
     tidy(place)
     for path, data in ((place.run, encode(private(state), 2)), (place.state, encode(public(state), 2))):
@@ -279,7 +279,7 @@ def doubt(place: Place) -> Doubt | None:
 
 
 def _is_of(state: GoalState, data: bytes) -> bool:
-    """True if these bytes encode this state, which the user was shown."""
+    """True if these bytes encode this state, the one that rooda showed to the user."""
     try:
         return unsealed(decode(base_json.parse_object(data))) == unsealed(state)
     except base_json.Mismatch:

@@ -115,7 +115,7 @@ def _asked(record: Json) -> list[Line]:
 
 
 def _ended(record: Json) -> list[Line]:
-    if "verdict" not in record:  # ended without a plan: the error is printed separately
+    if "verdict" not in record:  # no plan was made: rooda prints the error separately
         return []
     if record["status"] == "completed":
         rows = ["<loop-complete>", "All success criteria satisfied:"]
@@ -167,7 +167,7 @@ def _info(*rows: str) -> list[Line]:
 
 
 def _rows(level: str, *rows: str) -> list[Line]:
-    """Return one line per row, with newlines escaped so that no name from an agent can fake a line of rooda."""
+    """Return one line per row, with newlines escaped, so that no name chosen by an agent can fake a line of rooda."""
     return [Line(level, row.replace("\n", "\\n")) for row in rows]
 
 
@@ -257,7 +257,7 @@ PROTOCOL = (
 
 
 class GoalScreen(Screen):
-    """A screen for goals, optionally in ASCII only; on a terminal without the lines for programs."""
+    """A screen for goals, optionally in ASCII only; a terminal doesn't get the lines for programs."""
 
     def __init__(self, look: ScreenOptions, ascii_only: bool = False) -> None:
         super().__init__(look, LINES)
@@ -272,7 +272,7 @@ class GoalScreen(Screen):
         super().line(plain(line) if self._ascii else line)
 
     def show(self, record: Json) -> None:
-        """Show an event; remove the status line for a question, because the user types there."""
+        """Show an event; clear the status line before a question, because the user types there."""
         super().show(record)
         if self._for_people and record["event"] == "iteration.ended":
             open_ = [name for name, met in record["criteria"].items() if not met]

@@ -20,8 +20,8 @@ LOCKS = {  # lock files without a known suffix
     *("Package.resolved", ".terraform.lock.hcl"),
 }
 LOOK = 0.25  # seconds between two scans
-REST = 10  # pause this many times as long as the last scan took, to keep large workspaces cheap
-MOST = 50_000  # files watched
+REST = 10  # wait this many times as long as the last scan took, to keep scans of large workspaces cheap
+MOST = 50_000  # most files watched
 
 
 def with_edit_watch(watch: "Watch", other: Periodic | None) -> Periodic:
@@ -125,7 +125,7 @@ class Watch:
 
 
 # The files that verify the work.
-MOST_HASHED, LARGEST = 5000, 4_194_304
+MOST_HASHED, LARGEST = 5000, 4_194_304  # files hashed; bytes of a file that is hashed
 _CHECKING = re.compile(
     r"(?:^|/)(?:tests?|specs?|__tests__|checks)/.|(?:^|/)(?:tests?|check|verify|conftest)(?:[_.-][^/]*)?$"
     r"|(?:^|/)[^/]*[_.-](?:tests?|specs?)\.[^/]+$|(?:^|/)[^/]*[a-z0-9]Tests?\.[a-z]+$",
@@ -198,7 +198,7 @@ def _candidates(workspace: str) -> Iterator[str]:
 
 
 def _scripts(data: bytes) -> bytes:
-    """Return the scripts of package.json, because the rest changes with every dependency."""
+    """Return only the scripts of package.json, because the rest changes with every dependency."""
     try:
         found = loads(data)
     except ValueError:

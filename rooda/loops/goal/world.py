@@ -23,13 +23,13 @@ class CallResult(NamedTuple):
     text: str  # the final message
     ok: bool = True
     ended: str = "exit"
-    how: str = ""  # of a failed call: "exit 1", "timeout", …
-    error: str = ""  # its last error line
+    how: str = ""  # how a failed call ended: "exit 1", "timeout", …
+    error: str = ""  # the last error line of a failed call
     cost: float | None = None
     estimated: bool = False
-    lost: bool = False  # its transcript or events were deleted, so its cost is unknown
+    lost: bool = False  # the call's transcript or events were deleted, so its cost is unknown
     seconds: float = 0.0
-    limited: bool = False  # by a usage limit of the service
+    limited: bool = False  # a usage limit of the service ended the call
     reset_at: float | None = None
     fatal: str = ""  # why the next call would fail as well
     edits: Mapping[str, int] = {}  # number of writes per file
@@ -97,10 +97,10 @@ class World(Protocol):
         """Run the command of each criterion and save its output as evidence."""
 
     def violations(self, entries: Sequence[MustNot], iteration: int) -> Violations:
-        """Run the command of each must-not rule and return those that are violated: its command exits with 0."""
+        """Run each entry's command; return the violated entries (exit code 0) and the inconclusive ones."""
 
     def missing_programs(self, commands: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the programs that do not exist, by the names of the commands that begin with them."""
+        """Return the missing program of each command that begins with one, by the command's name."""
 
     def template(self, name: str) -> str: ...
 
@@ -117,7 +117,7 @@ class World(Protocol):
         """True if the workspace is in a git repository, which checkpoints need."""
 
     def tree(self, everywhere: bool) -> str:
-        """Save the work tree as a git tree and return its hash; with `everywhere`, even outside a git repository."""
+        """Save the work tree as a git tree and return its hash; without a repository only if `everywhere`, else ""."""
 
     def diff(self, base: str) -> str:
         """Return the diff from the tree `base` to the work tree."""
@@ -135,4 +135,4 @@ class World(Protocol):
         """Return the text and hash of SHAPE.md; both are empty if it is missing."""
 
     def written_since_call(self, paths: Sequence[str]) -> tuple[str, ...]:
-        """Return those of the paths that were written after the current step's call began."""
+        """Return the paths whose files were written after the current step's call began."""
