@@ -344,7 +344,7 @@ def _confirm(aliases: list[str], yes: bool) -> None:
 @click.argument("reason", nargs=-1)
 @click.pass_context
 def stop(ctx: click.Context, reason: tuple[str, ...]) -> int:
-    """End the active loop and record REASON. If a process runs it, the process ends at its next phase boundary."""
+    """End the active loop and record REASON. A process that runs the loop ends at its next phase boundary."""
     workspace = where(ctx).workspace
     alias = files.active(workspace)
     if alias is None:

@@ -195,7 +195,7 @@ def _reply(session: Session, text: str, attempt: int, made: Prepared, instead: s
     raise RoodaError(why, f"Try again, or use {instead}.")
 
 
-# The user confirms the criteria and the number of iterations before the first iteration.
+# Confirmation of the criteria and the iteration limit by the user.
 LONGEST = 100  # most digits accepted in a limit
 YES, EDIT = ("y", "yes"), ("e", "edit")
 WAYS = {
@@ -217,7 +217,7 @@ class Proposal(NamedTuple):
     criteria: Criteria
     origin: str
     max_iterations: int
-    exec_checks: str = ""  # whether commands that the agent writes as checks run
+    exec_checks: str = ""  # run, ask or skip: for commands that the agent writes as checks
     artifact: str = ""  # text of an existing artifact to begin with; "" for none
 
 

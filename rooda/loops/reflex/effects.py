@@ -190,7 +190,7 @@ class Effects(World):
             found, ran = self._session.calls.ask_together(calls, commands)
             replies.extend(found)
             self._raise_if_signalled()
-            if guard.restore():  # repeat the commands without the agent to find out which of them changed it
+            if guard.restore():  # repeat the commands without the agent to find the one that changed the artifact
                 ran = self._session.run(commands, parallel)
                 if guard.is_intact():
                     self.emit(ReflexRestored(artifact=self._place.shown_artifact))

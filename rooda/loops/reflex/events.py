@@ -67,13 +67,13 @@ class ReflexChecks(Event, name="reflex.checks"):
     """An agent wrote commands as checks."""
 
     commands: list[str]  # the commands of executable checks
-    way: Annotated[str, "run", "skip"]  # what rooda does with them
+    way: Annotated[str, "run", "skip"]  # what rooda does with the commands
 
 
 class ReflexRestored(Event, name="reflex.restored"):
     """The artifact was changed while an agent worked; rooda restored it."""
 
-    artifact: str  # its path, relative to the workspace
+    artifact: str  # the artifact's path, relative to the workspace
 
 
 class ReflexBlock(Event, name="reflex.block"):
@@ -90,7 +90,7 @@ class ReflexBlock(Event, name="reflex.block"):
     changed: list[str] | None  # headings of changed sections; null: no earlier artifact
     failed: list[str]  # ids of failed rules of severity `fail`
     warnings: list[str]  # ids of failed rules of other severities
-    artifact: str  # its path, relative to the workspace
+    artifact: str  # the artifact's path, relative to the workspace
     fixes: list[list[str]]  # pairs of rule id and what to do
 
 
@@ -117,5 +117,5 @@ class RunEnded(Event, name="run.ended", durable=True):
     distance: Distance = ABSENT
     error: str  # why a phase failed for good
     elsewhere: bool  # true: another command ended the loop
-    artifact: str  # its path, relative to the workspace
+    artifact: str  # the artifact's path, relative to the workspace
     cause: EndCause = ABSENT

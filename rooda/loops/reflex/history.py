@@ -35,7 +35,7 @@ EVALUATION = ("score", "passed", "failed", "warnings", "rule_results", "artifact
 class Artifact(NamedTuple):
     """Hashes of an artifact that the history records."""
 
-    before: str  # hash of the artifact that it replaced, "" for none
+    before: str  # hash of the replaced artifact; "" for none
     after: str  # hash of the current artifact
     sections: Mapping[str, str]
 

@@ -114,6 +114,6 @@ def setup(settings: "Settings", name: str) -> "Setup":
 
 if TYPE_CHECKING:  # mypy checks that this module implements the interface
     from rooda.loops import registry
-    from rooda.loops.reflex import kind  # noqa: PLW0406 - itself, as mypy sees it
+    from rooda.loops.reflex import kind  # noqa: PLW0406 - the module itself, for mypy
 
     _CONTRACT: registry.Kind = kind

@@ -118,7 +118,7 @@ def step_after(position: Position, passed: bool, blocked: bool) -> str:
 
 
 def hundredths(number: Any) -> str:
-    """Format a number with two decimals, rounded down so that a FAIL never shows the threshold."""
+    """Format a number with two decimals, rounded down so that a failed score never looks like the threshold."""
     cut = int(exact(number) * 100)
     return f"{cut // 100}.{cut % 100:02d}"
 

@@ -37,7 +37,7 @@ def facts_of(place: Place) -> Json:
 
 
 def shown(place: Place) -> Json:
-    """Return a loop's details with its state as `status`, for programs."""
+    """Return a loop's details for programs: `status` as rooda shows it, `file_status` as run.json has it."""
     facts = facts_of(place)
     if facts["status"] == "damaged":
         return facts

@@ -90,7 +90,7 @@ class ReflexStore:
         waiting = f"{place.artifact}.{state.iteration}-{state.current_step}.tmp"
         if new is not None:
             files.replace(waiting, new)
-        if not by_user:  # an ended loop needs no seal, and the user has not seen its saved prompts
+        if not by_user:  # an ended loop needs no seal, and the user has not seen what it would cover
             self._cover(state)
         facts = self._facts(new)
         events = reflex_history.events(before, state, facts, by_user)

@@ -31,7 +31,7 @@ class Answer(NamedTuple):
 
 
 class CallFailed(Exception):
-    """Raised if an agent call failed for the last time. The loop's files stay as they are, so a resume repeats it."""
+    """Raised after an agent call's last failure. The loop's files stay as they are, so a resume repeats the call."""
 
 
 class CheckResult(NamedTuple):
