@@ -110,7 +110,7 @@ class NodeRecord(NamedTuple):
     status: str = ""
     on_stack: bool = False
     step: str = ""  # active-step if this node is active; `child` if a node below it is active
-    fresh: Collection[str] = ()  # those of CONTROL, ACT, SENSORS whose files exist and belong to this iteration
+    fresh: Collection[str] = ()  # steps of CONTROL, ACT, SENSORS whose files exist and are of this iteration
 
 
 class Position(NamedTuple):

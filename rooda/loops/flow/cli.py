@@ -135,7 +135,7 @@ def status(ctx: click.Context, name: str | None, as_json: bool) -> int:
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
 def log(ctx: click.Context, name: str | None, as_json: bool) -> int:
-    """Show the commits of RUN, oldest first; those of an inner node are indented below their parent's iteration."""
+    """Show the commits of RUN, oldest first; commits of an inner node are indented below the parent's iteration."""
     from rooda.loops.flow.status import show_log
 
     return show_log(where(ctx), name, as_json)

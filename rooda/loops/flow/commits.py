@@ -60,7 +60,7 @@ class Committer(NamedTuple):
 
     repo: Repo
     branch: str
-    always: str  # a project folder that is committed even if git ignores it
+    always: str  # path of a project folder that is committed even if git ignores it
     verify: bool = True  # run the user's hooks
 
     def commit(self, message: str, changed: Sequence[str] | None) -> None:

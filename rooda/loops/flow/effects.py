@@ -51,7 +51,7 @@ class CallSettings(NamedTuple):
 
 
 class Effects(FlowWorld):
-    """The effects of one session. After every call, rooda undoes changes except to its outputs and editable files."""
+    """The effects of one session. rooda undoes a call's changes, except to its outputs and to files it may edit."""
 
     def __init__(self, session: Session, run_files: RunFiles, guard: Guard, settings: CallSettings) -> None:
         self._session, self._run_files, self._settings = session, run_files, settings

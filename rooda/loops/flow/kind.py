@@ -62,7 +62,7 @@ def facts(workspace: str, name: str | None) -> list[Json]:
 
 
 def facts_of_running(workspace: str, name: str) -> Json:
-    return {}  # reading its files and commits takes git processes
+    return {}  # reading the run's files and commits would start git
 
 
 def name_of(facts: Json) -> str:
@@ -170,6 +170,6 @@ def _repo(workspace: str) -> "Repo | None":
 
 if TYPE_CHECKING:  # mypy checks that this module keeps the contract
     from rooda.loops import registry
-    from rooda.loops.flow import kind  # noqa: PLW0406 - itself, as mypy sees it
+    from rooda.loops.flow import kind  # noqa: PLW0406 - the module itself, for mypy
 
     _CONTRACT: registry.Kind = kind

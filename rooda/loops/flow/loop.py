@@ -112,7 +112,7 @@ def executed(state: NodeState) -> int:
 
 
 def entry_event(entry: NodeEntry, state: NodeState) -> NodeEntered:
-    """Build the event for entering a node; the events for its commits and its end have the same fields."""
+    """Build the event for entering a node; the events for the node's commits and end have the same fields."""
     return NodeEntered(
         iteration=state.iteration - 1,
         node=entry.node.path,

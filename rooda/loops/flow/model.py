@@ -161,7 +161,7 @@ def numbered(word: str, number: int) -> str:
 
 
 def next_run_id(day: str, known: list[str]) -> str:
-    """Return the next run id of the day, such as `run_20260225_001`: the highest known plus one."""
+    """Return the next run id of the day, such as `run_20260225_001`: the highest known number plus one."""
     found = [match for each in known if (match := RUN_ID.fullmatch(each))]
     return f"run_{day}_{max((int(match[2]) for match in found if match[1] == day), default=0) + 1:03d}"
 
