@@ -135,7 +135,7 @@ class Effects(World):
         if kind == "step" and self._yes == "one":  # the pending question has been answered
             self._yes = ""
         self._watch.begin()
-        if kind == "step":  # not for a judge's call: the times of the step's files are checked after it
+        if kind == "step":  # a judge's call must not reset this: the step's files are compared with it later
             self._call_began, self._call_began_monotonic = clock.now(), clock.monotonic()
         descriptor = hold_folder(self._workspace)
         try:

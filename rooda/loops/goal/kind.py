@@ -146,6 +146,6 @@ def setup(settings: "Settings", name: str) -> "Setup":
 
 if TYPE_CHECKING:  # mypy checks that this module keeps the contract
     from rooda.loops import registry
-    from rooda.loops.goal import kind  # noqa: PLW0406 - itself, as mypy sees it
+    from rooda.loops.goal import kind  # noqa: PLW0406 - the module itself, for mypy
 
     _CONTRACT: registry.Kind = kind

@@ -114,7 +114,7 @@ def needs_cause(state: GoalState) -> bool:
 
 
 def waits_for_cause(state: GoalState) -> bool:
-    """True if the step is open only because the root cause is unknown: its criteria hold, or it has none."""
+    """True if only the unknown root cause keeps the step open: the step's criteria hold, or it has none."""
     return needs_cause(state) and not any(name in state.unmet for name in criteria_of_step(state, state.step))
 
 

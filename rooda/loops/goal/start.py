@@ -142,7 +142,7 @@ def open_session(
     """Open a session: handle signals, create the run's folder and watch file edits until the block ends."""
     place, screen, setup = Place(where.workspace), prepared.screen, prepared.setup
     screen.place = screen.place or relative_place(where.workspace)
-    if held or not lock.is_held(place.lock):  # delete an old request; with a running goal, it is meant for that goal
+    if held or not lock.is_held(place.lock):  # a stale request; while a goal runs, it is for that goal
         files.remove(place.request)
     watch = Watch(where.workspace)
     with Signals() as signals:

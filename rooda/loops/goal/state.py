@@ -146,7 +146,7 @@ def criteria_of_step(state: GoalState, step: str) -> tuple[str, ...]:
     for each in state.brief.steps:
         if each.name == step:
             return tuple(name for name in each.criteria if name in known)
-    wanted = step.removeprefix(SATISFY)  # a step added by rooda has its criterion only in its name
+    wanted = step.removeprefix(SATISFY)  # a step added by rooda names its criterion only in its own name
     return tuple(name for name in sorted(known, key=len, reverse=True) if wanted.startswith(name))[:1]
 
 
