@@ -26,7 +26,7 @@ from rooda.run.setup import Setup
 ESTIMATED = ""  # no token encoding: estimate tokens as a quarter of the characters
 TRIES = 3  # failed calls in a row (exit code, timeout, overloaded service) that end a request
 ANSWERS = 2  # answers that break the contract and end the node
-OFFENCES = 2  # of one agent file in a run; the second offence ends the node
+OFFENCES = 2  # offences of one agent file in a session that end the node
 WORDS = {
     "timeout": "ended after {limit} s",
     "idle": "ended after {limit} s without output",

@@ -108,7 +108,7 @@ class Breach(NamedTuple):
     """A forbidden action of an agent; `text` continues a sentence that starts with the agent's name."""
 
     text: str
-    offence: bool = True  # the second offence in a run ends the node
+    offence: bool = True  # the second offence in a session ends the node
 
 
 def listed(names: Iterable[str]) -> str:

@@ -34,7 +34,7 @@ from rooda.loops.reflex.world import (
 from rooda.run.event_records import Problem
 
 TRIES = 2  # answers per phase: rooda asks once more after one that breaks the contract
-CALLS = 3  # calls per answer: rooda repeats a failed call after a pause that grows
+CALLS = 3  # failed calls of a phase that end the session; rooda repeats earlier ones after growing pauses
 
 
 def plan(state: State, options: LoopOptions, world: World) -> State:
