@@ -114,7 +114,7 @@ def unfenced(text: str) -> str:
 
 
 FRONT = re.compile(r"^---[ \t]*\r?\n(?=[\w-]+[ \t]*:)", re.MULTILINE)
-REPORT = re.compile(r"^#{1,2} (?:Actuator Output|What Was Done)\b", re.MULTILINE | re.IGNORECASE)
+REPORT = re.compile(r"^#{1,6}[ \t]+\S", re.MULTILINE)  # an actuator's own heading begins its report
 
 
 def unwrapped(text: str, begin: re.Pattern[str]) -> str:
