@@ -123,7 +123,8 @@ def _set(ctx: click.Context, /, name: str | None, iterations: str | None, **type
     run = _session(loop) if loop else ""
     if loop is None or not run:
         who = loop.name if loop else name or "NAME"
-        raise UsageProblem("No limit was set.", f"Resume a loop with another limit: rooda resume {who} --max-cost 12")
+        what = "No loop is running here; no limit was changed."
+        raise UsageProblem(what, f"Set it when you resume: rooda resume {who} --max-cost 12")
     if iterations is not None:
         limits["iterations"] = _iterations(here, loop, run, iterations)
     _leave(here, run, loop, messages.LIMITS, limits=limits)

@@ -46,7 +46,7 @@ Graph: TypeAlias = Mapping[str, Sequence[str]]  # commits that changed the file,
 
 
 class Versions(NamedTuple):
-    """The newest versions of a file that somebody else wrote, one per line of history."""
+    """The newest versions of a file that were not committed here: one for each branch of its history."""
 
     commits: tuple[str, ...] = ()
     contents: tuple[bytes, ...] = ()  # b"" where the commit deleted the file

@@ -132,7 +132,7 @@ def undo_position(run: Sequence[Snapshot]) -> int:
 
 
 def last_undo(run: Sequence[Snapshot]) -> Snapshot | None:
-    """Return the snapshot that the last undo of a run kept; None if there is none.
+    """Return the snapshot of the work that the last undo of a run removed; None if nothing was undone.
 
     After an undo by the user the run has no iterations. After one by the loop (`on_red`) it may have.
     """

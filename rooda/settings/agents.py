@@ -236,7 +236,7 @@ def _ignoring_project(settings: Settings, agent: Agent, table: dict[str, Any]) -
     program = os.path.basename(shlex.split(agent.command)[0])
     if program in settings.own_files:
         raise ConfigProblem(
-            f"{program} has no option to ignore its own settings in this workspace; nothing was started",
+            f"{program} has settings here that are not trusted, and no option to ignore them; nothing was started",
             "Look at them: rooda trust --show. Trust them, remove them, or choose another agent.",
         )
     return ""

@@ -266,7 +266,7 @@ def workspace_word(workspace: str, environ: Mapping[str, str]) -> str:
 
 
 def _data(workspace: str, source: Source) -> bytes:
-    """Return the content of a settings file. Only a file of the user's own may be a link out of the workspace."""
+    """Return the content of a settings file. That of a workspace must not be a link to a path outside of it."""
     if source.tier == WORKSPACE:
         return workspace_files.read(workspace, source.path)
     return files.read(source.path, workspace_files.TEXT)

@@ -44,7 +44,7 @@ class Note(NamedTuple):
 
 
 class Doubts:
-    """The notes of all runs in a folder, including runs from when the folder had another path or repository."""
+    """Changes noted by all runs in a folder, also by those before it was moved or its repository was replaced."""
 
     def __init__(self, seen: Seen) -> None:
         self._seen = seen

@@ -104,7 +104,7 @@ def new_branch(repo: Repo, names: Sequence[str], known: Sequence[str]) -> str:
 
 
 def forget_new_branch(repo: Repo) -> None:
-    """Delete the note about the new branch once it has a run."""
+    """Delete the note about the new branch; called once a run exists on it."""
     files.remove(_note_path(repo))
 
 

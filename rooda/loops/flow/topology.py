@@ -59,7 +59,7 @@ def require_outputs(project: str, root: Node, native: bool) -> None:
             if OUTPUT not in workspace_files.text(project, path):
                 found.append(f"{node.path}: {what}: {path} has no {OUTPUT}, the file that its agent writes")
     if found:
-        raise ConfigProblem("\n".join(dict.fromkeys(found)), f"Say in the file: Then write {OUTPUT}.")
+        raise ConfigProblem("\n".join(dict.fromkeys(found)), f'Add this sentence to the file: "Then write {OUTPUT}."')
 
 
 class _Reader:

@@ -100,7 +100,7 @@ class World(Protocol):
         """Run each entry's command; return the violated entries (exit code 0) and the inconclusive ones."""
 
     def missing_programs(self, commands: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the missing program of each command that begins with one, by the command's name."""
+        """Map the name of each command whose program is not installed to that program."""
 
     def template(self, name: str) -> str: ...
 
