@@ -168,7 +168,7 @@ class Place(NamedTuple):
 @click.argument("what", type=click.Choice([*SHELLS, *VERBS]), metavar="bash|zsh|fish|install|uninstall")
 @click.argument("shell", type=click.Choice(SHELLS), required=False, metavar="[SHELL]")
 def completion(what: str, shell: str | None) -> int:
-    """Print the script of a shell, or install or uninstall it for SHELL (default: $SHELL).
+    """Print, install or uninstall the completion script of SHELL (default: $SHELL).
 
     `install` writes the script, and for bash and zsh a line in the start-up file that loads it. Running it again
     changes nothing. `uninstall` removes both.

@@ -136,7 +136,7 @@ def _await_state(loop: Loop, still: bool) -> bool:
 def _signal(
     ctx: click.Context, name: str | None, verb: str, act: "signals.SignalSender", order: str, *said: str
 ) -> int:
-    """Suspend or continue a loop. `order`: recorded in the run's folder, "" to delete it."""
+    """Suspend or continue a loop. `order`: the word to record in the run's folder; "" deletes a recorded one."""
     here = where(ctx)
     loop = one_running(here, name, verb)
     if loop is None:

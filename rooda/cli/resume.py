@@ -122,7 +122,7 @@ resume = click.Command(
         click.Argument(["name"], required=False, shell_complete=common.tab_resumable),
         click.Option(["--all", "everything"], is_flag=True, help="Resume every cut-off run, in all workspaces."),
         click.Option(["--warn-unknown"], is_flag=True, hidden=True),  # for the runs that --all resumes
-        click.Option(["--wait"], is_flag=True, help="With --all: wait for the runs to end; a signal ends them."),
+        click.Option(["--wait"], is_flag=True, help="With --all: wait until the runs end; Ctrl+C or TERM ends them."),
         *options.for_resume(),
     ],
     help="Resume a run that was interrupted or aborted, or that crashed. Options given here override the saved ones.",

@@ -160,7 +160,7 @@ def _with_secrets(option: Option) -> Option:
     if missing := [name for _, names in found for name in names]:
         held = f"the value of {missing[0]}, which is not set now" if missing[0] else "an encoded secret"
         hint = f"Set it, or give {flag} again." if missing[0] else f"Give {flag} again."
-        raise UsageProblem(f"When this run was started, {flag} contained {held}; nothing was started.", hint)
+        raise UsageProblem(f"At the start of this run, {flag} contained {held}; nothing was resumed.", hint)
     texts = [text for text, _ in found]
     return option._replace(value=texts if isinstance(option.value, list) else texts[0])
 

@@ -135,7 +135,7 @@ def _acquire_second(path: str) -> _Second | None:
 
 
 def acquire_briefly(path: str) -> int:
-    """Take a lock for a moment, without a second one; return its descriptor, or -1 if a live process holds it."""
+    """Take only this lock, not also the one in the user's state folder; return its descriptor, or -1 if it is held."""
     return _locked(path)
 
 

@@ -1,4 +1,4 @@
-"""Chooses calls of the tools that a request offers: each CLI names its file and shell tools differently."""
+"""Builds tool calls from the tools that a request offers, since each CLI has its own names for them."""
 
 import json
 from collections.abc import Iterator

@@ -250,7 +250,7 @@ def ended(place: Place) -> GoalState | None:
 
 
 def finish_files(place: Place, state: GoalState) -> bool:
-    """Rewrite an ended goal's state files if rooda was killed between writes; True if both were up to date."""
+    """Rewrite an ended goal's two state files if rooda was killed between them; True if neither needed it."""
     seal, same = place.seal, True
     tidy(place)
     for path, data in ((place.run, encode(private(state), 2)), (place.state, encode(public(state), 2))):

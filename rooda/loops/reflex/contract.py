@@ -196,7 +196,7 @@ def _executable(command: str, where: str, artifact: ArtifactPath) -> None:
 
 
 def own_checks(answer: Json, wanted: Collection[str]) -> tuple[dict[str, str], str]:
-    """Return the check of each wanted rule and the ideal result, from `{"checks": {…}, "ideal_result": "…"}`."""
+    """Read `{"checks": {…}, "ideal_result": "…"}`: return the checks of the wanted rules, and the ideal result."""
     table = _table(answer.get("checks"), "'checks'")
     found = {rule: _text(table, rule, "'checks'").strip() for rule in wanted}
     ideal = answer.get("ideal_result", "")
