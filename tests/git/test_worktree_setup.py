@@ -34,7 +34,7 @@ def test_E_28_setup_copy_and_link(repo: Workspace) -> None:
     assert os.stat(f"{there}/.env").st_mode & 0o777 == 0o600
     with open(f"{there}/made") as file:
         assert file.read() == f"{there}\n"
-    assert "[worktree] gone is not there" in ran.err and "git does not ignore" not in ran.err
+    assert "[worktree] gone does not exist; skipped" in ran.err and "git does not ignore" not in ran.err
 
 
 def test_E_28_a_failing_setup_starts_no_loop(repo: Workspace) -> None:
@@ -95,5 +95,5 @@ def test_E_28_E_16_a_gate_whose_program_is_not_in_the_worktree(repo: Workspace) 
     repo.procedure("build", gates={"tests": "bin/check --all"})
     repo.write("bin/check", "#!/bin/sh\n", 0o755)
     ran = repo.rooda("build", "-n", "1", "--worktree")
-    assert ran.code == 2 and "build-2/bin/check" in ran.err and "Have [worktree] setup" in ran.err, ran.both
+    assert ran.code == 2 and "build-2/bin/check" in ran.err and "Provide it with setup, copy or link in [worktree]" in ran.err, ran.both
     assert len(repo.calls) == 1

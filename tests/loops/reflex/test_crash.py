@@ -155,9 +155,9 @@ def waiting(kit: Kit, phase: str, nth: int, flag: str) -> None:
 def test_R_218_everything_but_the_agent_is_killed(kit: Kit) -> None:
     """KILL of loop and guardian at once: the next start ends the agent that is left, and continues."""
     by_iteration(kit, "T6")
-    kit.answer("CRITIQUE.i1.B.1", kit.said("CRITIQUE.1"), "sleep 60")
+    kit.answer("CRITIQUE.i1.B.1", kit.said("CRITIQUE.1"), "touch asleep", "sleep 60")
     running = kit.start(4)
-    until(lambda: kit.started("CRITIQUE"))
+    until(lambda: kit.ws.exists("asleep"), what="the agent to have read its answer")
     os.killpg(running.pid, signal.SIGKILL)
     running.process.wait()
     kit.forget("CRITIQUE.i1.B.1")
