@@ -3,7 +3,7 @@
 import os
 import re
 
-from rooda.run.gate_words import Programs
+from rooda.run.records import Programs
 
 _META = frozenset("|&;<>()$\\{}*?[#~!`\n")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")

@@ -2,16 +2,9 @@
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
-
-class Programs(NamedTuple):
-    """Two functions that test a name in a command: is it a program, is it a file?"""
-
-    is_program: Callable[[str], bool]  # on PATH, or an executable file of the workspace
-    exists: Callable[[str], bool]  # as a file of the workspace
-
+from rooda.run.records import Programs
 
 ALL = Programs(lambda name: True, lambda path: False)  # treats every name as a program
 

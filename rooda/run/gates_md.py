@@ -8,8 +8,8 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from rooda.run.gate_words import ALL, Programs, refusal
-from rooda.run.records import Gate
+from rooda.run.gate_words import ALL, refusal
+from rooda.run.records import Gate, Left, Programs
 
 # Possessive quantifiers prevent slow backtracking: AGENTS.md may have any content.
 _HEADING = re.compile(r"^ {0,3}(#{1,6})\s++(.*)$")
@@ -48,14 +48,6 @@ class Line(NamedTuple):
     text: str
     fence: str | None = None
     block: int = 0  # number of the fence in the document
-
-
-class Left(NamedTuple):
-    """A line of a gates section that is not used as a gate, and the reason."""
-
-    origin: str
-    text: str
-    why: str
 
 
 class Found(NamedTuple):

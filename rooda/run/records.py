@@ -16,6 +16,21 @@ class Gate(NamedTuple):
     origin: str = ""  # FILE:LINE, or the environment variable that sets the gate
 
 
+class Programs(NamedTuple):
+    """Two functions that test a name in a command: is it a program, is it a file?"""
+
+    is_program: Callable[[str], bool]  # on PATH, or an executable file of the workspace
+    exists: Callable[[str], bool]  # as a file of the workspace
+
+
+class Left(NamedTuple):
+    """A line of a gates section that is not used as a gate, and the reason."""
+
+    origin: str
+    text: str
+    why: str
+
+
 class Command(NamedTuple):
     """One shell command to run in the workspace."""
 

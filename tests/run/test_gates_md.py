@@ -2,8 +2,8 @@
 
 import pytest
 
-from rooda.run.gate_words import Programs
 from rooda.run.gates_md import read, read_commands
+from rooda.run.records import Programs
 from tests.kit.workspace import Workspace
 
 HERE = {"README.md", ".github/workflows/ci.yml", "package.json", "log.txt", "docs/report.txt"}

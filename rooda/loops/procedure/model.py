@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from rooda.run.gates_md import Left
-from rooda.run.records import Gate
+from rooda.run.records import Gate, Left
 from rooda.run.setup import Setup
 
 PHASES = ("observe", "orient", "decide", "act")

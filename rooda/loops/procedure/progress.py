@@ -6,6 +6,7 @@ is "" if it passed, else its verdict and a hash of its normalised output.
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 from rooda.agents.records import Reply
@@ -206,20 +207,27 @@ def ends_red(past: Progress, failures: int, gated: bool) -> bool:
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
 _UNIT = "(?:ns|[uµ]s|ms|s|secs?|seconds?|m|mins?|minutes?|h|hours?)"
 _CLOCK = r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?"
-_NOISE = [
-    (re.compile(pattern, flags), instead)
-    for pattern, flags, instead in (
-        (r"\x1b\[[0-9;?]*[A-Za-z]", 0, ""),
-        (rf"\b\d{{4}}-\d\d-\d\d(?:[T ]{_CLOCK}(?:Z|[+-]\d\d:?\d\d)?)?\b", 0, "DATE"),
-        (rf"\b(?:{_MONTH} +\d{{1,2}}\b|\d{{1,2}} {_MONTH}\b)(?:,? \d{{4}}\b)?", 0, "DATE"),
-        (r"\b\d{1,2}[/.]\d{1,2}[/.]\d{4}\b", 0, "DATE"),
-        (rf"(?<![\w:.-]){_CLOCK}(?:Z|[+-]\d\d:?\d\d)?(?![\w:])", 0, "TIME"),
-        (rf"\b(?:\d+(?:[.,]\d+)? ?{_UNIT} ?)+\b", 0, "DURATION "),
-        (r"\b0x[0-9a-fA-F]+\b", 0, "ADDRESS"),
-        (r"\b(pid|process|thread)([ =:#]{0,3})\d+\b", re.IGNORECASE, r"\1\2PID"),
-        (r"==\d+==|(?<=\w)\[\d+\](?=:)", 0, "PID"),
-    )
-]
+
+
+@cache
+def _noise() -> list[tuple["re.Pattern[str]", str]]:
+    """Return what varies from run to run, and what replaces it. Compiled only where outputs are compared."""
+    return [
+        (re.compile(pattern, flags), instead)
+        for pattern, flags, instead in (
+            (r"\x1b\[[0-9;?]*[A-Za-z]", 0, ""),
+            (rf"\b\d{{4}}-\d\d-\d\d(?:[T ]{_CLOCK}(?:Z|[+-]\d\d:?\d\d)?)?\b", 0, "DATE"),
+            (rf"\b(?:{_MONTH} +\d{{1,2}}\b|\d{{1,2}} {_MONTH}\b)(?:,? \d{{4}}\b)?", 0, "DATE"),
+            (r"\b\d{1,2}[/.]\d{1,2}[/.]\d{4}\b", 0, "DATE"),
+            (rf"(?<![\w:.-]){_CLOCK}(?:Z|[+-]\d\d:?\d\d)?(?![\w:])", 0, "TIME"),
+            (rf"\b(?:\d+(?:[.,]\d+)? ?{_UNIT} ?)+\b", 0, "DURATION "),
+            (r"\b0x[0-9a-fA-F]+\b", 0, "ADDRESS"),
+            (r"\b(pid|process|thread)([ =:#]{0,3})\d+\b", re.IGNORECASE, r"\1\2PID"),
+            (r"==\d+==|(?<=\w)\[\d+\](?=:)", 0, "PID"),
+        )
+    ]
+
+
 TEMPORARY = ("/private/var/folders", "/var/folders", "/private/tmp", "/var/tmp", "/tmp", "/dev/shm")
 _PATH_ENDS = r"[^\s'\"`:,;()\[\]{}<>]*"
 
@@ -232,6 +240,6 @@ def normalised(text: str, workspace: str, temporary: Iterable[str] = ()) -> str:
     text = text.replace(workspace, "WORKSPACE") if workspace else text
     roots = sorted({*TEMPORARY, *(root.rstrip("/") for root in temporary)} - {""}, key=len, reverse=True)
     text = re.sub(rf"(?<![\w.])(?:{'|'.join(map(re.escape, roots))})/{_PATH_ENDS}", "TEMPORARY", text)
-    for pattern, instead in _NOISE:
+    for pattern, instead in _noise():
         text = pattern.sub(instead, text)
     return "\n".join(sorted(line.strip() for line in text.splitlines()))
