@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Container, Iterator
+from functools import cache
 from typing import NamedTuple
 
 from rooda.base import clock, files
@@ -199,6 +200,7 @@ def age(pid: int) -> float | None:
     return None if not isinstance(start, int) else max(clock.uptime() - start / os.sysconf("SC_CLK_TCK"), 0.0)
 
 
+@cache
 def boot() -> str:
     """Return an identifier of the current boot."""
     try:

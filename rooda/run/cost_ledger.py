@@ -108,13 +108,19 @@ class CostLedger(Purse):
         used = _charged(used, reserved.amount if reserved else 0.0) if reply.lost else used
         self._unwritten.append(_line(used, place.workspace, self._project, self._account(agent)))
         self._started.discard(call)
-        with self._reported(), self._locked():
-            self._append()
-            if reserved:
+        if reserved:  # without a budget the line is written while the next agent works, or at the end
+            with self._reported(), self._locked():
+                self._append()
                 self._write_session()
 
     def sync(self) -> None:
-        """Sync to disk what a budget needs after a power failure; called while an agent works."""
+        """Write what is not written yet, and sync what a budget needs after a power failure.
+
+        Called while an agent works, and before a wait.
+        """
+        if self._unwritten:
+            with self._reported(), self._locked():
+                self._append()
         if not self._unsynced:
             return
         self._unsynced = False

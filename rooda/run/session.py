@@ -231,6 +231,7 @@ class Session:
 
     def _wait(self, moment: float, remaining: Callable[[], float], account: str = "") -> None:
         self.calls.sync_state()
+        self._purse.sync()
         seconds = round(max(remaining(), 0.0), 1)
         self.emit(Resting(seconds=seconds, until=clock.rfc3339(moment), account=account))
         tick = self.context.tick
