@@ -14,7 +14,7 @@ from rooda.base.dirs import shipped
 from rooda.cli import common
 from rooda.cli.exits import ERROR, WARNING
 from rooda.errors import FAILED, OK, UNDECIDED, Interrupted, RoodaError, Undecided, UsageProblem
-from rooda.loops import launch, options, registry, signed
+from rooda.loops import launch, options, registry, signed, trusting
 from rooda.loops.registry import Loop
 from rooda.processes import capture, detach, lock
 from rooda.processes.guardian import MANAGER_VARIABLES
@@ -179,7 +179,7 @@ def _everywhere(here: Where) -> list[str]:
 def _of(workspace: str) -> Iterator[CutOff]:
     """Yield the runs of a workspace that were cut off. Errors in its files are reported and skipped."""
     try:
-        signed.refuse_tracked(workspace)
+        trusting.refuse_tracked(workspace)
         kinds = registry.kinds_in(workspace)
     except RoodaError as problem:
         click.echo(f"Not resumed: {problem.what} {problem.hint}", err=True)

@@ -7,25 +7,14 @@ from contextlib import suppress
 from rooda.base.json import Json
 from rooda.base.secrets import MARK, hide_references
 from rooda.base.text import escape_line
-from rooda.errors import Undecided, UsageProblem
-from rooda.git.repository import tracks
+from rooda.errors import Undecided
 from rooda.loops import registry, remembered
+from rooda.loops.trusting import refuse_tracked
 from rooda.run import folder, history, questions
 from rooda.run.history import SessionLog
 from rooda.run.seal import Doubt
 
-HOME = ".rooda"
 _accepted: set[str] = set()  # doubts that the user accepted in this process; needed if there is no key to sign with
-
-
-def refuse_tracked(workspace: str) -> None:
-    """Raise UsageProblem if git tracks `.rooda`: its files came with a checkout, and may change with the next one."""
-    if tracks(workspace, HOME):
-        path = os.path.join(workspace, HOME)
-        raise UsageProblem(
-            f"git tracks {path}, so anyone who can push may have written it; rooda does not trust it.",
-            f"Untrack it: git -C {workspace} rm -r -q --cached {HOME}, and commit the change.",
-        )
 
 
 def require(workspace: str, kind: str, name: str, begun: str = "") -> None:

@@ -1,12 +1,13 @@
 """Makes sure that nothing configured in a workspace's files runs before the user trusts it."""
 
+import os
 import shlex
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from rooda.errors import ConfigProblem, Undecided
+from rooda.errors import ConfigProblem, Undecided, UsageProblem
+from rooda.git.repository import tracks
 from rooda.loops.options import RunOptions
-from rooda.loops.signed import refuse_tracked
 from rooda.settings import trust_watch
 from rooda.settings.layers import Settings
 from rooda.settings.trust_watch import Watch
@@ -15,6 +16,7 @@ from rooda.views.say import warned
 if TYPE_CHECKING:
     from rooda.settings.trust_search import Source
 
+HOME = ".rooda"
 _ignored: set[str] = set()  # folders whose settings the user chose to ignore in this process
 
 
@@ -64,4 +66,14 @@ def require_files(found: Settings, sources: "Iterable[Source]") -> None:
         raise Undecided(
             f"Untrusted commands in {', '.join(sorted({fact.file for fact in seen.facts}))}; nothing was started.",
             f"See them: rooda trust --show. Trust them: rooda trust -C {shlex.quote(seen.top)}",
+        )
+
+
+def refuse_tracked(workspace: str) -> None:
+    """Raise UsageProblem if git tracks `.rooda`: its files came with a checkout, and may change with the next one."""
+    if tracks(workspace, HOME):
+        path = os.path.join(workspace, HOME)
+        raise UsageProblem(
+            f"git tracks {path}, so anyone who can push may have written it; rooda does not trust it.",
+            f"Untrack it: git -C {workspace} rm -r -q --cached {HOME}, and commit the change.",
         )
