@@ -1,5 +1,6 @@
 """Compare the work tree before and after each call, and undo changes that the call was not allowed to make."""
 
+import errno
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -193,7 +194,7 @@ class Guard:
         """Return the states of the run's and the flow's files and folders by path, outer folders first."""
         project, named = self._repo.workspace, (*self._protected, self._run)
         paths = {os.path.join(project, each) for path in named for each in _with_parents(path)}
-        for folder, inner, names in os.walk(os.path.join(project, self._run)):
+        for folder, inner, names in os.walk(os.path.join(project, self._run), onerror=_raise_if_unreadable):
             paths |= {os.path.join(folder, name) for name in (*inner, *names)}
         return {path: found for path in sorted(paths) if (found := file_state(path))}
 
@@ -216,3 +217,9 @@ def _with_parents(path: str) -> Iterator[str]:
     while path:
         yield path
         path = os.path.dirname(path)
+
+
+def _raise_if_unreadable(problem: OSError) -> None:
+    """Raise an error of the disk: a folder that can't be read must not count as empty, or its files as changed."""
+    if problem.errno == errno.EIO:
+        raise problem
