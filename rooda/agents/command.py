@@ -9,7 +9,6 @@ from functools import lru_cache
 
 from rooda.agents.records import Agent
 from rooda.base.signing import PRIVATE
-from rooda.processes.guardian import MANAGER_VARIABLES
 
 _split = lru_cache(16)(shlex.split)  # cached: every call has the same command
 _PLACEHOLDER = re.compile(r"\{(model|prompt|python)\}")
@@ -99,6 +98,8 @@ def base_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
 
     Leaves out the variables of an enclosing agent or rooda run, of the service manager, and of rooda's key and trust.
     """
+    from rooda.processes.guardian import MANAGER_VARIABLES
+
     misleading = {*NESTING, *_OURS, *MANAGER_VARIABLES, *PRIVATE}
     return {key: value for key, value in environ.items() if key not in misleading}
 
