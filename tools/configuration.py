@@ -10,7 +10,19 @@ from collections.abc import Iterator, Mapping
 from making import made
 
 from rooda.loops import registry
-from rooda.settings.schema import AGENT, LOOP, OLDER, PRICE, PROCEDURE, RESERVED, SHARED, TRUST, WORKTREE, variable_of
+from rooda.settings.schema import (
+    AGENT,
+    AGENT_TEST,
+    LOOP,
+    OLDER,
+    PRICE,
+    PROCEDURE,
+    RESERVED,
+    SHARED,
+    TRUST,
+    WORKTREE,
+    variable_of,
+)
 from rooda.settings.setup import HOOKS
 from rooda.settings.toml import toml_value
 from rooda.settings.types import FRAGMENT, GATE, Key
@@ -116,6 +128,11 @@ Select it with `--agent NAME`, `agent = "NAME"` or `ROODA_LOOP_AGENT`; [agents.m
 
 """
 
+AGENT_TESTS = """
+`[agents.NAME.test]`: how `rooda agents test NAME` points the CLI at its model server
+
+"""
+
 PRICES = """
 ## `[prices."MODEL"]`: what a model costs
 
@@ -183,6 +200,8 @@ def page() -> str:
         + "\n"
         + AGENTS
         + _keys(agent)
+        + AGENT_TESTS
+        + _keys(AGENT_TEST)
         + PRICES
         + _keys(PRICE)
         + REST.format(

@@ -47,7 +47,6 @@ class Reader(NamedTuple):
     warnings: Callable[[Sequence[str], Mapping[str, str]], list[str]] | None = None  # argv, env
     shell: tuple[str, ...] = ()  # names of its tools that run commands, if not claude's
     runs_commands: bool = True  # False: it can only edit files
-    testable: bool = False  # `rooda agents test` can simulate its service
 
 
 NONE = Reader()

@@ -1,22 +1,30 @@
-"""`rooda agents` lists agent CLIs with what rooda knows about them; `rooda agents test NAME` tests one."""
+"""`rooda agents` lists agent CLIs with what rooda knows about them; `test` tries one, `add` defines one."""
 
 import os
-from typing import Any
+import re
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import click
 
 from rooda.agents import preflight
 from rooda.agents.records import Agent
+from rooda.base import files
 from rooda.base.json import Json
 from rooda.base.text import escape_line
-from rooda.errors import FAILED, OK, AgentMissing, UsageProblem, code_of_signal
+from rooda.errors import FAILED, OK, AgentMissing, ConfigProblem, UsageProblem, code_of_signal
 from rooda.loops import configuration, trusting
 from rooda.loops.options import DASH_H, RunOptions, tab_agents
 from rooda.settings import layers, trust
 from rooda.settings.agents import agent_named
 from rooda.settings.agents import agents as names
-from rooda.settings.types import nearest
+from rooda.settings.check import NAME
+from rooda.settings.types import COMMAND, nearest
 from rooda.settings.where import where
+
+if TYPE_CHECKING:
+    from rooda.agentkit.check import Check
+    from rooda.processes.signals import Signals
 
 _WORD = {True: "ok  ", False: "FAIL", None: "--  "}
 
@@ -102,37 +110,112 @@ def test(ctx: click.Context, name: str) -> int:
         raise UsageProblem(what, f"Did you mean {near!r}?" if near else "")
     from rooda.agentkit import check
 
-    if name not in (testable := check.testable()):
-        able = ", ".join(testable)
-        raise UsageProblem(f"There is no scripted model server for {name!r}.", f"Available for: {able}.")
+    if check.subject(found, agent, "") is None:
+        set_it = f'Set its variables or files: [agents.{name}.test] env = {{ OPENAI_BASE_URL = "{{url}}/v1" }}.'
+        known_for = f"Available for: {', '.join(sorted(check.shipped()))}."
+        raise UsageProblem(f"rooda can't point {name!r} at its model server.", f"{set_it} {known_for}")
     found = trusting.checked(found, RunOptions({}), here.config)
-    preflight.find_program(agent, here.workspace)
-    return _examine(name, _table(found, name))
+    agent = agent_named(found, name) or agent
+    program = preflight.find_program(agent, here.workspace)
+    if (subject := check.subject(found, agent, program)) is None:
+        raise UsageProblem(f"The settings of {name!r} are not trusted.", "Look at them: rooda trust --show.")
+    return _trial(lambda folder, signals: _all_pass(check.examine(subject, folder, signals), signals))
 
 
-def _examine(name: str, table: dict[str, Any]) -> int:
+@agents.command("add", short_help="Define an agent of your own by trying its command.")
+@click.argument("name")
+@click.argument("command")
+@click.pass_context
+def add(ctx: click.Context, name: str, command: str) -> int:
+    """Try COMMAND against a scripted model server; if it works, define it as the agent NAME in your own settings.
+
+    The prompt goes to stdin, or to where COMMAND has {prompt}. The CLI finds the server by OPENAI_BASE_URL,
+    OPENAI_API_KEY, ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY. Without success nothing is written, exit 1.
+    """
+    from rooda.agentkit import adding, check
+    from rooda.processes import supervise
+
+    here = where(ctx)
+    path = os.path.realpath(here.config or layers.user_file(os.environ))
+    _require_new(configuration.load(here.workspace, here.config), name, command)
+    command = adding.absolute(command, here.workspace)
+    preflight.find_program(Agent(name, command), here.workspace)
+
+    def work(folder: str, signals: "Signals") -> bool:
+        found = None
+        for tried in adding.tries(name, command, folder, signals):
+            click.echo(f"{_WORD[not tried.problem]}  prompt by {tried.way}{tried.problem and f': {tried.problem}'}")
+            found = None if tried.problem else tried.subject
+        supervise.end_leftovers(signals, 2.0)
+        if found is None or not _all_pass(check.examine(found, os.path.join(folder, "checks"), signals), signals):
+            click.echo(f"Nothing was written. {adding.HINT}", err=True)
+            return False
+        _append(path, adding.table_text(found, command), name)
+        return True
+
+    return _trial(work)
+
+
+def _require_new(found: layers.Settings, name: str, command: str) -> None:
+    """Raise UsageProblem if the name or the command can't be those of a new agent."""
+    if not re.fullmatch(NAME, name):
+        raise UsageProblem(f"{name!r} can't be an agent's name.", "Use letters, digits, '.', '_' and '-'.")
+    if name in names(found):
+        place = found.location(("agents", name)) or "the agents that ship with rooda"
+        raise UsageProblem(f"The agent {name!r} exists already, in {place}.", "Choose another name.")
+    for fault in COMMAND.faults(command):
+        raise UsageProblem(f"COMMAND {fault.text}")
+
+
+def _append(path: str, table: str, name: str) -> None:
+    """Append a table to a settings file, whose text stays as it is, and print the table."""
+    import tomllib
+
+    try:
+        old = files.read_ours(path).decode()
+    except FileNotFoundError:
+        old = ""
+    text = f"{old.rstrip()}\n\n{table}" if old.strip() else table
+    try:
+        tomllib.loads(text)
+    except ValueError as problem:
+        raise ConfigProblem(
+            f"{path}: the agent can't be appended ({problem}):\n{table}", "Write it there yourself."
+        ) from problem
+    files.make_folder(os.path.dirname(path))
+    files.replace(path, text.encode())
+    click.echo(f"Written to {path}:\n\n{table}\nUse it: rooda build --agent {name}")
+
+
+def _all_pass(checks: "Iterable[Check]", signals: "Signals") -> bool:
+    """Print each check; return True if none failed. A signal ends them."""
+    passed = True
+    for check in checks:
+        if signals.count:
+            return False
+        passed = passed and check.ok is not False
+        detail = f" ({check.detail})" if check.detail else ""
+        click.echo(f"{_WORD[check.ok]}  {check.what}{detail}")
+    return passed
+
+
+def _trial(work: "Callable[[str, Signals], bool]") -> int:
+    """Do work that starts agents, in a folder that is kept if it fails; return the exit code."""
     import tempfile
 
-    from rooda.agentkit import check as agentkit_check
     from rooda.processes import capture, linux, supervise
     from rooda.processes.signals import Signals
 
     folder = tempfile.mkdtemp(prefix="rooda-agents-test-")
     linux.adopt_orphans()
-    failed = False
     with Signals() as signals:
         try:
-            for check in agentkit_check.examine(name, table, os.path.realpath(folder), signals):
-                if signals.count:
-                    break
-                failed = failed or check.ok is False
-                detail = f" ({check.detail})" if check.detail else ""
-                click.echo(f"{_WORD[check.ok]}  {check.what}{detail}")
+            passed = work(os.path.realpath(folder), signals)
         finally:
             supervise.end_leftovers(signals, 2.0)
         if signals.count:
             return code_of_signal(signals.first)
-    if failed:
+    if not passed:
         click.echo(f"Output of the agent: {folder}", err=True)
         return FAILED
     capture.capture(["rm", "-rf", folder])

@@ -16,6 +16,7 @@ from rooda.settings.types import (
     FLAG,
     GATES,
     GUARDS,
+    HOME_FILES,
     NAMES,
     OPTION,
     PARAMETERS,
@@ -28,6 +29,7 @@ from rooda.settings.types import (
     TEXTS,
     Key,
     Option,
+    table_with,
     whole,
     word,
 )
@@ -414,6 +416,22 @@ PROCEDURE = {
     **LOOP,
 }
 
+AGENT_TEST = {
+    "env": Key(AGENT_ENV, "variables that point the CLI at the model server; {url} is the server's address"),
+    "files": Key(HOME_FILES, "files that point the CLI at it: path below its HOME = text, in which {url} is filled in"),
+    "api": Key(
+        word("openai", "anthropic", "responses"),
+        "the only API that the server offers (OpenAI's Chat Completions, Anthropic's, OpenAI's Responses); "
+        "its usual variables are set before env: OPENAI_BASE_URL and OPENAI_API_KEY, or the same of ANTHROPIC",
+    ),
+    "model": Key(TEXT, "the model to ask for, if the CLI would not ask the server for its default one"),
+    "answer": Key(
+        TEXT,
+        "for a CLI that offers the model no tools: the model's answer that makes it write the file made.txt with "
+        "the line `from the model`",
+    ),
+}
+
 AGENT = {
     "like": Key(TEXT, "another agent, from which this one inherits all keys that it does not set", trust=RUNS),
     "fallback": Key(NAMES, "agents to use instead of this one; see fallback of [loop]", trust=RUNS),
@@ -468,6 +486,7 @@ AGENT = {
     "known": Key(NAMES, "what the agent's output reports: usage, cost, limits", trust=RUNS),
     "install": Key(TEXT, "how to install the agent"),
     "summary": Key(TEXT, "one line about the agent"),
+    "test": Key(table_with(AGENT_TEST), "how `rooda agents test` points the CLI at its model server", trust=RUNS),
     "documented_only": Key(FLAG, "configured from its vendor's documentation, never run by rooda's tests"),
 }
 

@@ -304,6 +304,11 @@ def _known(word: str, keys: Mapping[str, Key]) -> str:
     return did_you_mean(word, list(keys)) or (f"; available: {', '.join(keys)}" if len(keys) <= FEW else "")
 
 
+def table_with(keys: Mapping[str, Key]) -> ValueType:
+    """Return the type of a table with these keys."""
+    return ValueType("must be a table", lambda value: table_faults(value, keys), schema=table_schema(keys))
+
+
 def table_of(value_type: ValueType, what: str) -> ValueType:
     """Return the type of a table with arbitrary keys and values of one type."""
 
@@ -398,6 +403,14 @@ def _agent_env_faults(value: Any) -> list[Fault]:
     return faults
 
 
+def _home_files_faults(value: Any) -> list[Fault]:
+    faults = ENVIRONMENT.faults(value)
+    for path in value if isinstance(value, dict) else ():
+        if not path or path.startswith("/") or "\0" in path or ".." in path.split("/"):
+            faults.append(Fault((path,), "must be the path of a file below HOME, such as .mycli/settings.json"))
+    return faults
+
+
 def _read_gates(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
@@ -416,3 +429,4 @@ PHASE = ValueType(
 )
 TEXTS = ValueType("must be a string or an array of strings", _texts_faults, schema={"anyOf": [_STRING, NAMES.schema]})
 AGENT_ENV = ValueType("must be a table of strings", _agent_env_faults, schema=ENVIRONMENT.schema)
+HOME_FILES = ValueType("must be a table of files and their texts", _home_files_faults, schema=ENVIRONMENT.schema)

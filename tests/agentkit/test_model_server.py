@@ -262,3 +262,42 @@ def test_as_a_command(tmp_path: Path) -> None:
             assert process.stderr is not None and process.stderr.read() == ""
         finally:
             process.kill()
+
+
+TITLE = {"properties": {"title": {"type": "string"}}, "required": ["title"]}
+FORCED: dict[str, Any] = {
+    "anthropic": {
+        "tool_choice": {"type": "tool", "name": "title"},
+        "tools": [{"name": "title", "input_schema": TITLE}],
+    },
+    "chat": {
+        "tool_choice": {"type": "function", "function": {"name": "title"}},
+        "tools": [{"type": "function", "function": {"name": "title", "parameters": TITLE}}],
+    },
+    "responses": {
+        "tool_choice": {"type": "function", "name": "title"},
+        "tools": [{"type": "function", "name": "title", "parameters": TITLE}],
+    },
+    "gemini": {
+        "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["title"]}},
+        "tools": [{"functionDeclarations": [{"name": "title", "parametersJsonSchema": TITLE}]}],
+    },
+}
+
+
+@pytest.mark.parametrize("api", FORCED)
+def test_A_08_a_forced_tool_is_called_and_uses_no_turn(server: ModelServer, api: str) -> None:
+    """A request that names the tool to call asks for a title, say: it gets that call, and the work goes on."""
+    server.play({"turns": [{"text": "the first turn"}]})
+    answer = json.dumps(json.loads(post(server, PATHS[api], FORCED[api])[1]))
+    assert "title" in answer and "the first turn" not in answer
+    assert said(api, ask(server, api)) == ["the first turn"]
+
+
+def test_A_08_a_shell_tool_may_take_a_list_of_commands(server: ModelServer) -> None:
+    """Each element of `commands` is a whole command, not a word of one."""
+    several = {"properties": {"commands": {"type": "array", "items": {"type": "string"}}}, "required": ["commands"]}
+    server.play({"turns": [{"shell": "echo hi > shell.txt"}]})
+    offer = {"tools": [{"name": "run_commands", "input_schema": several}]}
+    (block,) = json.loads(post(server, PATHS["anthropic"], offer)[1])["content"]
+    assert block["input"] == {"commands": ["echo hi > shell.txt"]}

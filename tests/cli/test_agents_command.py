@@ -2,13 +2,18 @@
 
 import json
 import os
+import sys
+import tomllib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rooda.agentkit import check
-from rooda.agentkit.server import clis as pointed
+from rooda.base import dirs
+from rooda.settings.check import faults_of
+from tests.kit.clis import homes as pointed
 from tests.kit.workspace import Ran, Workspace
 
 CLI = """\
@@ -16,7 +21,7 @@ CLI = """\
 if [ "$1" = --version ]; then echo "codex-cli 1.2.3"; exit 0; fi
 """
 USUAL = ("codex", "gemini")
-OTHERS = [pytest.param(name, marks=pytest.mark.real) for name in check.testable() if name not in USUAL]
+OTHERS = [pytest.param(name, marks=pytest.mark.real) for name in sorted(check.shipped()) if name not in USUAL]
 READERS = ("claude", "copilot", "qwen", "pi")  # have a command that only reads
 CHECKS = [
     *("the prompt arrives whole", "a file is written", "a shell command runs", "its transcript is understood"),
@@ -54,11 +59,17 @@ def test_the_list_of_agents(bare: Workspace) -> None:
     assert lines["demo"] == "installed prompt by stdin; reports nothing but text and exit code"
 
 
-def test_no_foreign_package_is_suggested(bare: Workspace) -> None:
-    """If a package index has a foreign package of the same name, rooda doesn't suggest installing it."""
-    for name in ("kiro-cli", "cursor-agent"):
-        assert not {"pip", "npm", "pipx"} & {facts(bare)[name]["install"].split(maxsplit=1)[0]}
-        assert f"install {name}" not in facts(bare)[name]["install"]
+FOREIGN = {  # packages of strangers, of an abandoned or another program of that name, and former names
+    *("cursor-agent", "codewhisperer", "mux", "goose", "goose-ai", "codex-cli", "forge", "forgecode", "codebuddy"),
+    *("kiro-cli", "kimi-cli", "@vibe-kit/grok-cli", "droid", "@mariozechner/pi-coding-agent"),
+    *("@zed-industries/claude-agent-acp", "@zed-industries/codex-acp"),
+}
+
+
+def test_A_07_no_foreign_package_is_suggested(bare: Workspace) -> None:
+    """An install line has the maker's package of today, or names the maker's own installer."""
+    for row in facts(bare).values():
+        assert not FOREIGN & {*row["install"].partition(": http")[0].split()}, row["install"]
 
 
 def test_json_has_everything(bare: Workspace) -> None:
@@ -95,8 +106,8 @@ def test_every_agent_that_is_here_is_proposed(bare: Workspace) -> None:
     ("words", "says"),
     [
         (["codx"], "Did you mean 'codex'?"),
-        (["demo"], "Available for: claude, codex"),
-        (["cursor-agent"], "Available for: claude, codex"),
+        (["demo"], "Available for: aider, claude"),
+        (["cursor-agent"], "Available for: aider, claude"),
         (["gemini"], "AI command binary not found: gemini"),
         ([], "Missing argument"),
     ],
@@ -137,9 +148,104 @@ def test_no_key_of_the_user_reaches_the_tested_cli(bare: Workspace) -> None:
     assert not any(secret in seen for secret in ("paid-key", "/secret", "CODEX_API_KEY", f"HOME={bare.home}\n"))
 
 
-def test_the_server_and_the_check_know_the_same_clis() -> None:
-    """All that the model server can are in for are tried; aider offers the model no tools."""
-    assert set(check.testable()) == set(pointed.BY_NAME) - {"aider"}
+def test_A_10_the_shipped_ways_to_test_an_agent_are_valid() -> None:
+    """Each names an agent that ships, and has the keys that a user's table may have."""
+    shipped = {name: {"test": table} for name, table in check.shipped().items()}
+    assert not faults_of({"agents": shipped}, {})
+    assert set(shipped) < set(tomllib.loads(Path(dirs.shipped("config", "rooda.toml")).read_text())["agents"])
+
+
+OWN = f"""\
+#!{sys.executable}
+import json, os, subprocess, sys, urllib.request
+prompt = sys.stdin.read()
+said = [{{"role": "user", "content": prompt}}]
+url = os.environ["HOUSE_URL"] + open(os.path.expanduser("~/.house/path")).read().strip()
+tools = [{{"type": "function", "function": {{"name": "shell", "parameters": {{"properties": {{"command": {{}}}}}}}}}}]
+while True:
+    body = json.dumps({{"model": "m", "messages": said, "tools": tools}}).encode()
+    with urllib.request.urlopen(url, body) as answer:
+        message = json.load(answer)["choices"][0]["message"]
+    if not message.get("tool_calls"):
+        sys.exit(print(message["content"]))
+    given = json.loads(message["tool_calls"][0]["function"]["arguments"])
+    subprocess.run(given["command"], shell=True)
+    said.append(message)
+"""
+OWN_TABLE = """
+[agents.house.test]
+env = { HOUSE_URL = "{url}" }
+files = { ".house/path" = "/v1/chat/completions" }
+"""
+
+
+def test_A_10_an_agent_of_the_settings_is_tested(bare: Workspace) -> None:
+    """Pointed at the server by its own variables and files; what plain text can't say is `--`."""
+    bare.write("cli/house", OWN, mode=0o755)
+    bare.config(f'[agents.house]\ncommand = "cli/house"\n{OWN_TABLE}')
+    ran = bare.rooda("agents", "test", "house")
+    words = verdicts(ran)
+    assert ran.code == 0, ran.both
+    unknown = {"its transcript is understood", "tokens are read", "its cost is read"}
+    assert list(words) == CHECKS and {what for what, word in words.items() if word == "--"} == unknown
+    bare.config(f'[agents.house]\ncommand = "cli/house"\n{OWN_TABLE}api = "anthropic"\n')
+    assert verdicts(bare.rooda("agents", "test", "house"))["its transcript is understood"] == "FAIL", "404"
+
+
+HOUSE = OWN.replace('os.environ["HOUSE_URL"]', 'os.environ["OPENAI_BASE_URL"] + "/chat/completions"').replace(
+    ' + open(os.path.expanduser("~/.house/path")).read().strip()', ""
+)
+ANSWERS = '        sys.exit(print(message["content"]))\n'
+RESULT = """\
+        if sys.argv[1] == "--json":
+            usage = {"input_tokens": 5, "output_tokens": 2}
+            result = {"type": "result", "is_error": False, "result": message["content"], "usage": usage}
+            sys.exit(print(json.dumps(result)))
+        sys.exit(print(message["content"]))
+"""
+
+
+def test_A_14_an_agent_is_added_by_its_command(bare: Workspace) -> None:
+    """rooda finds how the prompt goes in and which reader fits; comments of the file stay, the agent works."""
+    install(bare, "mycli", HOUSE.replace("sys.stdin.read()", "sys.argv[2]").replace(ANSWERS, RESULT))
+    mine = f"{bare.home}/.config/rooda/rooda.toml"
+    bare.write(mine, "# my settings\n[loop]\nmax_duration = 60  # a minute\n")
+    ran = bare.rooda("agents", "add", "mine", "mycli --json {prompt}")
+    assert ran.code == 0, ran.both
+    written = Path(mine).read_text()
+    assert written.startswith("# my settings\n[loop]\nmax_duration = 60  # a minute\n\n[agents.mine]\n")
+    assert ran.out.endswith(f"{written.partition('# a minute')[2].lstrip()}\nUse it: rooda build --agent mine\n")
+    table = tomllib.loads(written)["agents"]["mine"]
+    kept = {key: value for key, value in table.items() if key != "test"}
+    assert kept == {"command": "mycli --json {prompt}", "output": "claude", "known": ["usage"]}
+    assert table["test"]["env"]["OPENAI_BASE_URL"] == "{url}/v1"
+    assert bare.rooda("agents", "add", "mine", "mycli").code == 2, "the name is taken"
+    assert bare.rooda("agents", "test", "mine").code == 0
+
+
+def test_A_14_nothing_is_written_for_a_cli_that_fails(bare: Workspace) -> None:
+    """Each way to give the prompt is tried; then exit 1, with what it said."""
+    install(bare, "mycli", "#!/bin/sh\necho no model\nexit 3\n")
+    ran = bare.rooda("agents", "add", "mine", "mycli run")
+    assert (ran.code, os.path.exists(f"{bare.home}/.config/rooda/rooda.toml")) == (1, False)
+    why = "it sent no request to the server (exit 3, exit: no model)"
+    assert ran.lines == [f"FAIL  prompt by {way}: {why}" for way in ("stdin", "argument")]
+    assert "Nothing was written." in ran.err
+
+
+def test_A_10_a_cli_without_tools_is_tested_by_its_answer(bare: Workspace) -> None:
+    """aider's way: the model's words write the file, no command is tried, and TERM comes while the model answers."""
+    words = 'answer = "write made.txt"\n'
+    cli = OWN.replace('"tools": tools', '"stream": False').replace(
+        "sys.exit(print(", 'open("made.txt", "w").write("from the model\\n")\n        sys.exit(print('
+    )
+    bare.write("cli/house", cli, mode=0o755)
+    bare.config(f'[agents.house]\ncommand = "cli/house"\n{OWN_TABLE}{words}')
+    ran = bare.rooda("agents", "test", "house")
+    found = verdicts(ran)
+    assert ran.code == 0, ran.both
+    assert found["a file is written"] == found["TERM ends it in the middle of an answer"] == "ok"
+    assert found["a shell command runs"] == "--"
 
 
 @pytest.mark.parametrize("name", [*USUAL, *OTHERS])

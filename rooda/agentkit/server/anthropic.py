@@ -16,6 +16,12 @@ def offered(body: Json) -> list[Tool]:
     return [from_schema(str(tool.get("name") or tool.get("type")), tool.get("input_schema")) for tool in tools]
 
 
+def forced(body: Json) -> str:
+    """Return the name of the tool that the answer must call; "" if the model may choose."""
+    choice = body.get("tool_choice") or {}
+    return str(choice.get("name", "")) if choice.get("type") == "tool" else ""
+
+
 def wanted(body: Json) -> Json | None:
     """Return the JSON schema that the answer must match; None if there is none."""
     return ((body.get("output_config") or {}).get("format") or body.get("output_format") or {}).get("schema")

@@ -8,7 +8,7 @@ from rooda.agentkit.server.responses import error
 from rooda.agentkit.server.scenario import Event, Json, Reply, new_id
 from rooda.agentkit.server.tools import Tool, from_schema
 
-__all__ = ["error", "offered", "plain", "stream", "wanted"]
+__all__ = ["error", "forced", "offered", "plain", "stream", "wanted"]
 
 
 def offered(body: Json) -> list[Tool]:
@@ -18,6 +18,12 @@ def offered(body: Json) -> list[Tool]:
         described = tool.get("function") or tool.get("custom") or {}
         found.append(from_schema(described.get("name", "?"), described.get("parameters"), tool.get("type", "function")))
     return found
+
+
+def forced(body: Json) -> str:
+    """Return the name of the tool that the answer must call; "" if the model may choose."""
+    choice = body.get("tool_choice")
+    return str((choice.get("function") or {}).get("name", "")) if isinstance(choice, dict) else ""
 
 
 def wanted(body: Json) -> Json | None:

@@ -20,6 +20,13 @@ def offered(body: Json) -> list[Tool]:
     return found
 
 
+def forced(body: Json) -> str:
+    """Return the name of the tool that the answer must call; "" if the model may choose."""
+    settings = (body.get("toolConfig") or {}).get("functionCallingConfig") or {}
+    names = settings.get("allowedFunctionNames") or []
+    return str(names[0]) if settings.get("mode") == "ANY" and len(names) == 1 else ""
+
+
 def wanted(body: Json) -> Json | None:
     """Return the JSON schema that the answer must match; None if there is none."""
     settings = body.get("generationConfig") or {}

@@ -29,6 +29,12 @@ def _tool(tool: Json) -> Tool:
     return from_schema(tool.get("name") or kind, tool.get("parameters"), kind)
 
 
+def forced(body: Json) -> str:
+    """Return the name of the tool that the answer must call; "" if the model may choose."""
+    choice = body.get("tool_choice")
+    return str(choice.get("name", "")) if isinstance(choice, dict) else ""
+
+
 def wanted(body: Json) -> Json | None:
     """Return the JSON schema that the answer must match; None if there is none."""
     return ((body.get("text") or {}).get("format") or {}).get("schema")

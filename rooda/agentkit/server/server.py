@@ -25,7 +25,7 @@ from typing import Any
 
 from rooda.agentkit.server import anthropic, chat, gemini, responses
 from rooda.agentkit.server.scenario import CALLING, Event, Json, Reply, Script, Taken, kind, new_id
-from rooda.agentkit.server.tools import Tool, choose, least
+from rooda.agentkit.server.tools import Tool, choose, least, least_call
 
 APIS: dict[str, ModuleType] = {
     "anthropic": anthropic,
@@ -33,6 +33,7 @@ APIS: dict[str, ModuleType] = {
     "responses": responses,
     "gemini": gemini,
 }
+NAMED = {"openai": "chat", "anthropic": "anthropic", "responses": "responses"}  # names of APIs in the settings
 MODELS = ("claude-sonnet-4-5", "gpt-5", "gemini-2.5-pro")
 NOTHING_FITS = "No tool on offer fits this turn."
 
@@ -40,7 +41,10 @@ NOTHING_FITS = "No tool on offer fits this turn."
 class ModelServer:
     """A model server that runs inside a `with` block; `requests` are the requests received."""
 
-    def __init__(self, scenario: Json | None = None, port: int = 0, log: str = "", bodies: bool = True) -> None:
+    def __init__(
+        self, scenario: Json | None = None, port: int = 0, log: str = "", bodies: bool = True, api: str = ""
+    ) -> None:
+        self.apis = {NAMED[api]} if api else {*APIS}
         self.script, self.log, self.closing = Script(scenario or {}), Log(log, bodies), threading.Event()
         handler = type("BoundHandler", (Handler,), {"server_of": self})
         self._http = _Http(("127.0.0.1", port), handler)
@@ -113,7 +117,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.server_of.play(body)
             return self._send({"ok": True})
         api, verb, model = route(path)
-        if api not in APIS:
+        if api not in self.server_of.apis:
             return self._unknown(path, body)
         if verb == "count":
             self.server_of.log.answered(self._arrived(api=api, body=body, status=200))
@@ -123,7 +127,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def _answer(self, api: str, model: str, stream: bool, body: Json) -> None:
         tools: list[Tool] = APIS[api].offered(body)
-        taken = self._take(api, body, tools)
+        forced = next((tool for tool in tools if tool.name == APIS[api].forced(body)), None)
+        taken = self._side(api, body) if forced else self._take(api, body, tools)
         record = self._arrived(api=api, stream=stream, model=model, body=body, turn=taken.number)
         record |= {"tools": [tool.name for tool in tools], "answer": kind(taken.turn), "status": 200}
         try:
@@ -134,6 +139,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self._send(problem, record["status"], taken.turn.get("headers"))
             else:
                 reply = self._reply(taken.turn, model, tools, record)
+                reply = reply._replace(text="", call=least_call(forced)) if forced else reply
                 self._say(APIS[api], reply, taken.turn, stream)
         except ConnectionError:
             record["client_gone"] = self.close_connection = True
@@ -145,9 +151,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         script = self.server_of.script
         if tools or script.takes_all:
             return script.take()
+        return self._side(api, body)
+
+    def _side(self, api: str, body: Json) -> Taken:
+        """Return the answer to a request besides the work, such as one for a title; it uses no turn."""
         schema = APIS[api].wanted(body)
         side = json.dumps(least(schema)) if schema else "an answer by the way"
-        return Taken(0, {"text": script.scenario.get("side", side)})
+        return Taken(0, {"text": self.server_of.script.scenario.get("side", side)})
 
     def _reply(self, turn: Json, model: str, tools: list[Tool], record: Json) -> Reply:
         call = choose(turn, tools) if kind(turn) in CALLING else None

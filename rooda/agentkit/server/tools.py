@@ -9,7 +9,7 @@ from rooda.agentkit.server.scenario import Call, Json
 # Parameter names that identify a write or shell tool, the most likely first.
 PATH = ("file_path", "filePath", "path", "file", "filename", "absolute_path", "target_file")
 BODY = ("content", "contents", "file_text", "text", "file_content")
-COMMAND = ("command", "cmd", "script", "commandLine", "command_line")
+COMMAND = ("command", "cmd", "script", "commandLine", "command_line", "commands")
 WRITERS = ("write", "writing", "create", "str_replace_based_edit_tool")
 SHELLS = ("shell", "bash", "exec", "terminal", "command", "run")
 LEAST: Json = {"array": [], "object": {}, "integer": 1, "number": 1, "boolean": False, "null": None}
@@ -61,11 +61,17 @@ def _running(command: str, tools: list[Tool]) -> Iterator[Call]:
     for tool in tools:
         key = _first(COMMAND, tool)
         if key and any(word in tool.name.lower() for word in SHELLS):
-            words = (tool.properties[key] or {}).get("type") == "array"
-            yield Call(tool.name, _filled(tool, {key: ["sh", "-c", command] if words else command}))
+            yield Call(tool.name, _filled(tool, {key: _given(command, key, tool.properties[key] or {})}))
     for tool in tools:
         if tool.kind == "local_shell":
             yield Call("local_shell", {"type": "exec", "command": ["sh", "-c", command], "env": {}})
+
+
+def _given(command: str, key: str, schema: Json) -> str | list[str]:
+    """Return the command as the parameter takes it: a string, the words of one command, or a list of commands."""
+    if key == "commands":
+        return [command]
+    return ["sh", "-c", command] if schema.get("type") == "array" else command
 
 
 def _heredoc(path: str, content: str) -> str:
@@ -81,6 +87,11 @@ def _filled(tool: Tool, known: Json) -> Json:
     """Complete the arguments with the smallest valid value for each other required parameter."""
     missing = [key for key in tool.required if key not in known]
     return {**known, **{key: least(tool.properties.get(key) or {"type": "string"}) for key in missing}}
+
+
+def least_call(tool: Tool) -> Call:
+    """Return a call of a tool with the smallest valid arguments."""
+    return Call(tool.name, _filled(tool, {}))
 
 
 def least(schema: Any) -> Any:

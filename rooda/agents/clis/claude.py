@@ -168,5 +168,4 @@ READER = Reader(
     ),
     refusal=_refusal,
     warnings=_warnings,
-    testable=True,
 )

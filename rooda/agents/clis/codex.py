@@ -89,5 +89,4 @@ READER = Reader(
         "codex runs in a read-only sandbox",
         "--dangerously-bypass-approvals-and-sandbox, or --sandbox workspace-write",
     ),
-    testable=True,
 )  # fmt: skip

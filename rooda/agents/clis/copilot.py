@@ -59,5 +59,4 @@ READER = Reader(
         "--allow-all-tools",
     ),
     shell=("shell",),
-    testable=True,
 )

@@ -45,4 +45,4 @@ def _completion(record: Json, into: Gathered) -> None:
         into.usage = Usage(number(usage, "input_tokens"), number(usage, "output_tokens"), cached, written)
 
 
-READER = Reader(record=take, last=("completion",), testable=True)
+READER = Reader(record=take, last=("completion",))

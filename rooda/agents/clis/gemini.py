@@ -134,5 +134,4 @@ READER = Reader(
         "--yolo",
     ),
     warnings=_warnings,
-    testable=True,
 )

@@ -64,4 +64,4 @@ def _step(part: Json, into: Gathered) -> None:
     into.add_usage(Usage(number(tokens, "input"), out, number(cache, "read"), number(cache, "write")))
 
 
-READER = Reader(record=take, compacts_forever=True, testable=True)
+READER = Reader(record=take, compacts_forever=True)

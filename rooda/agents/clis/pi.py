@@ -41,4 +41,4 @@ def _message(message: Json, into: Gathered) -> None:
         into.fail(message.get("errorMessage") or message.get("stopReason"), message.get("stopReason"))
 
 
-READER = Reader(record=take, testable=True)
+READER = Reader(record=take)

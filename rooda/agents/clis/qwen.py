@@ -21,4 +21,4 @@ SESSIONS = SessionFiles(
     markers=(b'"usageMetadata"',),
     take=_session,
 )
-READER = Reader(sessions=(SESSIONS,), shell=("run_shell_command",), testable=True)
+READER = Reader(sessions=(SESSIONS,), shell=("run_shell_command",))
