@@ -45,7 +45,7 @@ DOORS = {
     "ctypes": {"processes/linux"},
     "shutil": {"settings/detect"},
     "socket": {"processes/systemd"},
-    "click": {"cli/", "loops/options", *(f"loops/{kind}/cli" for kind in KINDS)},
+    "click": {"cli/", "loops/options", "tasks/cli", *(f"loops/{kind}/cli" for kind in KINDS)},
     "asyncio": set(),
     "threading": set(),
     "logging": set(),
@@ -60,9 +60,21 @@ READERS = {"base/files", "base/workspace_files", "git/", "loops/flow/guard_git",
 WRITING = {"rename", "renames", "replace", "unlink", "remove", "removedirs", "makedirs", "mkdir", "rmdir", "mkfifo",
            "mknod", "link", "symlink", "truncate", "ftruncate", "fsync", "fdatasync", "pwrite", "chmod", "fchmod",
            "chown", "utime"}  # fmt: skip
-STARTING = {"fork", "forkpty", "execv", "execve", "execvp", "posix_spawn", "posix_spawnp", "system", "popen", "spawnv"}
+STARTING = {
+    "fork",
+    "forkpty",
+    "execv",
+    "execve",
+    "execvp",
+    "execvpe",
+    "posix_spawn",
+    "posix_spawnp",
+    "system",
+    "popen",
+    "spawnv",
+}
 STARTERS = {"processes/", "startup"}
-SPEAKING = {"cli/", "views/", "run/questions", "startup"}
+SPEAKING = {"cli/", "views/", "run/questions", "startup", "tasks/cli"}
 SPEAKING |= {f"loops/{kind}/{name}" for kind in KINDS for name in ("cli", "view")}
 PROGRAMS = ("demo/", "agentkit/")  # they run as processes of their own, and cause their own effects
 

@@ -19,6 +19,7 @@ from rooda.settings.schema import (
     PROCEDURE,
     RESERVED,
     SHARED,
+    TASKS,
     TRUST,
     WORKTREE,
     variable_of,
@@ -167,6 +168,10 @@ Redirects are not followed. rooda reports a hook that fails, and continues.
 ## `[worktree]`: what `--worktree` prepares
 
 {worktree}
+
+## `[tasks]`: tasks and their landing
+
+{tasks}
 `copy` and `link` name paths of the workspace; only your own settings can name others. `link` is for caches: a virtual
 environment with an editable install of this project is refused, since its tests would run the wrong code.
 
@@ -210,6 +215,7 @@ def page() -> str:
             older=older,
             hooks=_table(("key", "when"), [(f"`{key}`", _what(row)) for key, row in HOOKS.items()]),
             worktree=_keys(WORKTREE),
+            tasks=_keys(TASKS),
             trust=_keys(TRUST),
             reserved=" ".join(f"`{name}`" for name in sorted(RESERVED)),
         )

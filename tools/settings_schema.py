@@ -13,7 +13,7 @@ from making import made
 
 from rooda.loops import registry
 from rooda.settings.check import NAME, keys_of_kind
-from rooda.settings.schema import AGENT, BUDGET, LOOP, OLDER, PRICE, PROCEDURE, RESERVED, TRUST, WORKTREE
+from rooda.settings.schema import AGENT, BUDGET, LOOP, OLDER, PRICE, PROCEDURE, RESERVED, TASKS, TRUST, WORKTREE
 from rooda.settings.setup import HOOKS
 from rooda.settings.types import COMMANDS, WORDS, Key, table_schema
 
@@ -40,6 +40,7 @@ def schema() -> dict[str, Any]:
             "ai_cmd_aliases": COMMANDS.schema,
             "hooks": table_schema(HOOKS),
             "worktree": table_schema(WORKTREE),
+            "tasks": table_schema(TASKS),
             "trust": table_schema(TRUST),
         },
         "additionalProperties": False,

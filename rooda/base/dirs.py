@@ -19,6 +19,11 @@ def state(*names: str) -> str:
     return _below("STATE", ".local/state/rooda", names)
 
 
+def data(*names: str) -> str:
+    """Return a path in the user's data, where the clones of tasks are; "" if the user has no home folder."""
+    return _below("DATA", ".local/share/rooda", names)
+
+
 def make_state(*names: str) -> str:
     """Create a folder in the user's state that only the user can enter; return its path.
 

@@ -170,6 +170,22 @@ def make_folder(path: str) -> None:
     os.makedirs(path, exist_ok=True)
 
 
+def make_fifo(path: str) -> None:
+    """Create a FIFO that only the user can open, in place of anything else at this path."""
+    try:
+        if stat.S_ISFIFO(os.lstat(path).st_mode):
+            return
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    os.mkfifo(path, 0o600)
+
+
+def open_fifo(path: str, flags: int) -> int:
+    """Open a FIFO without waiting for its other end. Raises OSError if a writer finds no reader."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+
+
 def make_real_folder(top: str, path: str, private: bool = False) -> None:
     """Create a folder below `top`. Raises UsageProblem if it, or a folder between them, is a link.
 

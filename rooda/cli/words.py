@@ -34,6 +34,7 @@ WORDS = {
         for kind, row in registry.KINDS.items()
         if row.summary
     },
+    "tasks": Word("rooda.tasks.cli:tasks", "Work off a list of tasks, several at once.", ("run", "land")),
     "snapshots": Word("rooda.cli.snapshots:snapshots", "List the snapshots of the work tree, iteration by iteration."),
     "diff": Word("rooda.cli.snapshots:diff", "Show what an iteration changed in the work tree."),
     "undo": Word("rooda.cli.undo:undo", "Restore the work tree from before an iteration."),
@@ -75,6 +76,7 @@ _RUN = "run resume reflex flow goal pause continue stop set say"
 GROUPS = {
     "Run": _RUN,
     "Watch": "status attach logs runs events why",
+    "Tasks": "tasks",
     "Money": "usage forecast",
     "Safety": "snapshots diff undo prune trust",
 }

@@ -54,15 +54,19 @@ def run(
     hooks: bool = False,
     literal: bool = True,
     timeout: float = 120.0,
+    protocols: str = "",
 ) -> Captured:
     """Run a git command in `cwd`, with another index file if `index` is given; exit code 127 if git is missing.
 
+    `protocols`: those that git may use to fetch and push, such as "file"; none by default.
     Raises Interrupted at the user's second signal, or at the first with hooks, which may take any time.
     """
     inherited = os.environ if env is None else env
     removed = (*HOOK_VARIABLES, *PRIVATE) if hooks else (*HOOK_VARIABLES, *PRIVATE, *PATHSPECS)
     used = {key: value for key, value in inherited.items() if key not in removed}
     used |= {"GIT_TERMINAL_PROMPT": "0"} if hooks else ENVIRONMENT  # hooks get the user's locale and path rules
+    if protocols:
+        used["GIT_ALLOW_PROTOCOL"] = protocols
     if index:
         used["GIT_INDEX_FILE"] = index
     if not literal:

@@ -139,9 +139,7 @@ def _end_survivors(held: lock.Lock, screen: Screen) -> None:
 # `--worktree`: run the loop in a new git worktree
 
 
-def in_worktree(
-    where: Where, name: str, screen: Screen, work: Callable[[Where], int], wanted: NewWorktree
-) -> int:
+def in_worktree(where: Where, name: str, screen: Screen, work: Callable[[Where], int], wanted: NewWorktree) -> int:
     """Create a worktree for the loop `name`, call `work` in it, and return the exit code of `work`."""
     there = _make_worktree(where, name, screen, wanted)
     config = f" --config {shlex.quote(there.config)}" if there.config else ""

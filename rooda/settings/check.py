@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from rooda.settings.schema import AGENT, BUDGET, LOOP, OLDER, PRICE, PROCEDURE, RESERVED, SHARED, TRUST, WORKTREE
+from rooda.settings.schema import AGENT, BUDGET, LOOP, OLDER, PRICE, PROCEDURE, RESERVED, SHARED, TASKS, TRUST, WORKTREE
 from rooda.settings.toml import Lines, Path, Tree
 from rooda.settings.types import (
     COMMANDS,
@@ -26,7 +26,7 @@ OwnKeys: TypeAlias = Mapping[str, Mapping[str, Key]]  # keys that only one kind 
 
 def tables(own_keys: OwnKeys) -> tuple[str, ...]:
     """Return the names of all tables, in display order."""
-    further = ("agents", "models", "prices", "budget", "ai_cmd_aliases", "hooks", "worktree", "trust")
+    further = ("agents", "models", "prices", "budget", "ai_cmd_aliases", "hooks", "worktree", "tasks", "trust")
     return ("loop", "procedures", *own_keys, *further)
 
 
@@ -71,6 +71,8 @@ def _table(name: str, value: Tree, own_keys: OwnKeys) -> list[Fault]:
         return table_faults(value, TRUST)
     if name == "worktree":
         return table_faults(value, WORKTREE)
+    if name == "tasks":
+        return table_faults(value, TASKS)
     if name == "budget":
         return table_faults(value, BUDGET)
     if name == "prices":

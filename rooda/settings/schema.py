@@ -25,6 +25,7 @@ from rooda.settings.types import (
     RESTRAINS,
     RUNS,
     SECONDS,
+    SIZE,
     TEXT,
     TEXTS,
     Key,
@@ -194,6 +195,15 @@ LOOP = {
         ("gates", "checks"),
         unset="those of AGENTS.md",
         flag=Option("Run the project's quality gates, or none.", ("--gates/--no-gates",), sets="gates", switch=True),
+        kinds=PROCEDURES,
+        kept=True,
+        group="way",
+        trust=GUARDS,
+    ),
+    "more_gates": Key(
+        GATES,
+        "shell commands that must exit 0, too, besides the quality gates",
+        flag=Option("A further command that must succeed; repeatable.", ("--gate",), metavar="COMMAND", many=True),
         kinds=PROCEDURES,
         kept=True,
         group="way",
@@ -517,6 +527,16 @@ WORKTREE = {
     "link": Key(NAMES, "caches of the workspace to which rooda makes links in a new worktree", trust=RUNS),
 }
 
+TASKS = {
+    "target": Key(TEXT, "the branch that tasks land on; default: the one that is checked out when a task is added"),
+    "branch_prefix": Key(TEXT, "what the names of the tasks' branches begin with; default: rooda"),
+    "clones": Key(TEXT, "the folder in which rooda makes the tasks' clones, outside of the repository", trust=RUNS),
+    "min_free": Key(SIZE, "start no task with less free disk space than this, such as 5GB"),
+    "question_timeout": Key(DURATION, "how long a question of an agent waits for its answer; 0 = without end"),
+    "question_default": Key(TEXT, "the answer that the agent gets after that time; without one its task fails"),
+    "squash": Key(FLAG, "land each task as one commit"),
+}
+
 TRUST = {  # only in the user's own settings: no workspace can trust itself
     "folders": Key(
         TEXTS, 'folders in and below which rooda accepts all settings, and files of any owner; "/" = every folder'
@@ -528,11 +548,11 @@ OLDER = {"default_max_iterations": "default_iterations"}
 _COMMANDS = """
     run resume status stop logs list info config init tokens agents reflex flow goal version completion doctor usage
     events why diff undo snapshots attach pause continue service prune trust
-    say set forecast
+    say set forecast tasks answer
 """
 COMMANDS = tuple(_COMMANDS.split())
 _FURTHER = """
-    help demo runs tasks answer worker fleet page metrics export cancel clean watch schedule eval fork
+    help demo runs worker fleet page metrics export cancel clean watch schedule eval fork
     memory
 """
 RESERVED = frozenset({*COMMANDS, *_FURTHER.split()})

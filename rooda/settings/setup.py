@@ -52,11 +52,11 @@ def setup_of(settings: Settings, look: Lookup) -> Setup:
     further = {key: row.converted(look.value(key, row.default)) for key, row in LOOP.items() if row.into == "setup"}
     table = settings.table("budget")
     price, budgets = float(table.get("unknown_call", 0)), [float(table.get(key, 0)) for key in Budgets._fields]
-    made = filled(made, look)._replace(further=further, watch=settings.watch, worktree=_new_worktree(settings))
+    made = filled(made, look)._replace(further=further, watch=settings.watch, worktree=new_worktree(settings))
     return made._replace(unknown_call=price, budgets=Budgets(*budgets))
 
 
-def _new_worktree(settings: Settings) -> NewWorktree:
+def new_worktree(settings: Settings) -> NewWorktree:
     table = settings.table("worktree")
     own = [key for key in ("copy", "link") if settings.origin(("worktree", key)).startswith(USER)]
     return NewWorktree(table.get("setup", ""), tuple(table.get("copy", ())), tuple(table.get("link", ())), tuple(own))

@@ -10,7 +10,7 @@ from rooda.base.workspace_files import upward
 from rooda.run import gates_md
 from rooda.settings.check import OwnKeys, dotted, keys_of_kind, rename_old_keys
 from rooda.settings.layers import WORKSPACE, Layer, Settings
-from rooda.settings.schema import AGENT, BUDGET, PROCEDURE, WORKTREE
+from rooda.settings.schema import AGENT, BUDGET, PROCEDURE, TASKS, WORKTREE
 from rooda.settings.toml import Path, line_of, parse
 from rooda.settings.types import AGENT_ENV, ANY_TEXT, GUARDS, PHASE, RESTRAINS, RUNS, TEXTS, Key
 from rooda.settings.where import FILE
@@ -69,6 +69,7 @@ class Reader(NamedTuple):
 
         yield ("hooks",), {name: row._replace(trust=RUNS) for name, row in HOOKS.items()}, tree.get("hooks", {})
         yield ("worktree",), WORKTREE, tree.get("worktree", {})
+        yield ("tasks",), TASKS, tree.get("tasks", {})
         yield ("budget",), BUDGET, tree.get("budget", {})
         prices = tree.get("prices", {})
         yield ("prices",), dict.fromkeys(prices, PRICES), prices

@@ -144,6 +144,11 @@ def _below(path: str, root: str) -> str:
 
 
 def main_of(top: str) -> str:
-    """Return the repository in which rooda made the worktree `top`; "" if `top` isn't one."""
+    """Return the repository in which rooda made the worktree or clone `top`; "" if `top` is neither."""
     main, found, _ = top.partition(WORKTREES)
-    return main if found else ""
+    if found:
+        return main
+    from rooda.git import clones
+
+    loan = clones.loan_of(top) if os.path.lexists(os.path.join(top, ".git", clones.MARK)) else None
+    return os.path.realpath(loan.lender) if loan else ""

@@ -1,5 +1,6 @@
 """Defines the value types of settings, and the rows `Key` and `Option` that describe a setting."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -217,6 +218,30 @@ DURATION = ValueType(
     schema={"anyOf": [_NUMBER, _STRING]},
 )
 
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)I?B?", re.IGNORECASE)
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+
+
+def read_size(text: str | float) -> int:
+    """Return the bytes that a size such as 5GB means; ValueError if it is none."""
+    found = _SIZE.fullmatch(str(text).strip())
+    if not found:
+        raise ValueError(text)
+    return int(float(found[1]) * _UNITS[found[2].upper()])
+
+
+def _size_faults(value: Any) -> list[Fault]:
+    try:
+        if isinstance(value, str) or _is_amount(value):
+            read_size(value)
+            return []
+    except ValueError:
+        pass
+    return [Fault((), f"must be bytes, or a size such as 5GB, got {shown(value)}")]
+
+
+SIZE = ValueType("must be bytes, or a size such as 5GB", _size_faults, read_size, schema={"anyOf": [_NUMBER, _STRING]})
 
 ALL, PROCEDURES = "all", "procedures"  # the kinds of loops that a key of [loop] applies to
 

@@ -109,7 +109,7 @@ REFUSED = (
     "- `npm start`",
     "- `npm run test:watch`",
     "- `jest --watch`",
-    "- `echo \"x`",
+    '- `echo "x`',
 )
 HEADINGS = ("## Quality Gates", "# Quality gates", "### Code quality gates (must pass)", "## 5. Quality Gates ✅",
             "#### QUALITY GATE", "Quality Gates\n=====", "Quality gates\n---", "## Quality-gates ##")  # fmt: skip

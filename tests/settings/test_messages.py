@@ -40,7 +40,7 @@ def test_E_37_help_in_groups(bare: Workspace) -> None:
 
     lines = bare.rooda("--help").lines
     heads = [line for line in lines if line.endswith(":") and line[0] != " "]
-    assert heads == ["Options:", "Run:", "Watch:", "Money:", "Safety:", "Set up:"]
+    assert heads == ["Options:", "Run:", "Watch:", "Tasks:", "Money:", "Safety:", "Set up:"]
     rows = [line.split()[0] for line in lines[lines.index("Run:") :] if line.startswith("  ")]
     assert sorted(rows) == sorted(WORDS) and max(map(len, lines)) <= 80
 

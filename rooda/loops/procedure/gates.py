@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
 def with_gates(found: Settings, procedure: Procedure) -> Procedure:
     """Return the procedure with the gates of AGENTS.md, unless settings define its gates."""
-    if procedure.gates is not None:
-        return procedure
-    read = None if found.untrusted else _of_project(found.workspace, procedure.gates_from_commands)
-    return procedure._replace(gates=read.gates, gates_left=read.left) if read else procedure._replace(gates=())
+    if procedure.gates is None:
+        read = None if found.untrusted else _of_project(found.workspace, procedure.gates_from_commands)
+        procedure = procedure._replace(gates=read.gates, gates_left=read.left) if read else procedure._replace(gates=())
+    known = {gate.command for gate in procedure.gates or ()}
+    more = tuple(gate for gate in procedure.more_gates if gate.command not in known)
+    return procedure._replace(gates=(*(procedure.gates or ()), *more), more_gates=())
 
 
 def _of_project(workspace: str, commands: bool) -> "gates_md.Found | None":

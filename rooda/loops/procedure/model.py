@@ -57,6 +57,7 @@ class Procedure(NamedTuple):
     on_red: str = "keep"  # keep | undo
     on_interrupted: str = "ask"
     gates: tuple[Gate, ...] | None = None  # None: not set, read AGENTS.md
+    more_gates: tuple[Gate, ...] = ()  # to run besides `gates`
     gates_left: tuple[Left, ...] = ()  # lines of AGENTS.md that look like gates but are not used
     gates_from_commands: bool = False  # use commands in AGENTS.md as gates if it defines none
     promise_signals: bool = False

@@ -252,7 +252,8 @@ def procedure(settings: Settings, name: str, flags: Mapping[str, Any]) -> Proced
         summary=summary(settings, name),
         description=table.get("description", ""),
         builtin=builtin,
-        gates=_gates(look),
+        gates=_gates(look.gates()),
+        more_gates=_gates(look.find("more_gates")) or (),
         promise_signals=_promise_signals(look, builtin),
     )
     made = filled(made, look)
@@ -266,9 +267,8 @@ def _check_flags(flags: Mapping[str, Any]) -> None:
                 raise UsageProblem(f"{flag_of(key)} {fault.text}")
 
 
-def _gates(look: Lookup) -> tuple[Gate, ...] | None:
-    """Return the quality gates; None if they are not set, so that those in AGENTS.md are used."""
-    found = look.gates()
+def _gates(found: Found | None) -> tuple[Gate, ...] | None:
+    """Return the gates of a setting; None if it is not set."""
     if found is None:
         return None
     places = (found.layer.location((*found.path, place)) for place in range(len(found.value)))

@@ -1,0 +1,63 @@
+"""Runs several programs at once, and sleeps until one ends, a time is reached, or another process sends a wake-up."""
+
+import os
+import signal
+from collections.abc import Mapping, Sequence
+
+from rooda.base import files
+from rooda.processes import ending, linux, supervise
+from rooda.processes.signals import Signals
+
+
+class Children:
+    """Programs that run at once, each in its own session; `wake` is the path of the FIFO that ends a sleep."""
+
+    def __init__(self, signals: Signals, wake: str) -> None:
+        self._signals, self._running = signals, set[int]()
+        files.make_fifo(wake)
+        self._wake = files.open_fifo(wake, os.O_RDWR)
+
+    def start(self, argv: Sequence[str], cwd: str, env: Mapping[str, str], output: str) -> int:
+        """Start a program and return its PID; its output is appended to a file. Raises OSError if that fails."""
+        stdin, out = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), files.open_append(output, 0o600)
+        try:
+            pid = supervise.spawn(argv, cwd, env, stdin, out, out)
+        finally:
+            os.close(stdin)
+            os.close(out)
+        self._running.add(pid)
+        return pid
+
+    def sleep(self, seconds: float | None) -> None:
+        """Sleep until a program ends, a signal or a wake-up arrives, or the time is over."""
+        if self._signals.wait_for(self._wake, seconds):
+            try:
+                while os.read(self._wake, 4096):
+                    pass
+            except BlockingIOError:
+                pass
+
+    def ended(self) -> list[tuple[int, int]]:
+        """Return PID and exit code of the programs that have ended since the last call; a signal's code is negative."""
+        found = []
+        for pid in [*self._running]:
+            gone, status = os.waitpid(pid, os.WNOHANG)
+            if gone:
+                self._running.discard(pid)
+                found.append((pid, os.waitstatus_to_exitcode(status)))
+        return found
+
+    def stop(self, number: int = signal.SIGTERM) -> None:
+        """Send a signal to each program that runs; rooda's own loops then save their state and end."""
+        ending.signal_all(sorted(self._running), number)
+
+    def close(self) -> None:
+        os.close(self._wake)
+
+
+def become(argv: Sequence[str], env: Mapping[str, str], parent: int) -> None:
+    """Replace this process by another program, which gets SIGTERM if `parent` dies. Raises OSError if that fails."""
+    linux.signal_on_parent_death(signal.SIGTERM)
+    if os.getppid() != parent:
+        raise ProcessLookupError(3, "the process that started it has ended")
+    os.execvpe(argv[0], [*argv], dict(env))

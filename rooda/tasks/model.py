@@ -1,0 +1,198 @@
+"""A task of `rooda tasks`: its fields, its states, and which task runs next. Pure."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rooda.base import json
+from rooda.base.json import Json
+from rooda.errors import FAILED as FAILED_CODE
+from rooda.errors import OK, UNFINISHED
+from rooda.run import ended
+
+WAITING, RUNNING, COMPLETED = ended.WAITING, ended.RUNNING, ended.COMPLETED
+FAILED, CANCELLED = ended.FAILED_STATE, ended.CANCELLED
+PARKED, LANDED = "parked", "landed"
+STATES = (WAITING, RUNNING, PARKED, COMPLETED, FAILED, LANDED, CANCELLED)
+OVER = (LANDED, CANCELLED)  # nothing changes such a task any more
+
+PRIORITIES = ("high", "normal", "low")
+PROCEDURE = "procedure"  # the kind of a task whose loop is a procedure; other kinds have the names of the registry
+VERSION = 1  # of a task's file
+LONGEST_TITLE = 72  # characters
+SLUG = 40  # characters of the title in a branch name
+
+
+class Limits(NamedTuple):
+    """Limits of a task over all its sessions; 0 = the limit of the settings."""
+
+    iterations: int = 0
+    cost: float = 0.0  # dollars
+    seconds: float = 0.0
+
+
+class Source(NamedTuple):
+    """Where a task was imported from."""
+
+    kind: str = ""  # markdown | prd | spec-kit | gh | glab; "" for a text that was typed
+    key: str = ""  # the item's identity at the source, by which a second import finds it
+    place: str = ""  # file relative to the top of the repository, or the URL of an issue
+    line: int = 0
+    sync: bool = False  # tick the box or close the issue after the landing
+
+
+class Turnings(NamedTuple):
+    """How often a task was started again, and from where it goes on."""
+
+    tries: int = 0  # by itself, after a failure
+    reopened: int = 0  # after a conflict or a red gate of the landing, since a person last decided
+    kills: int = 0  # of its loop, one after the other in the iteration `killed_at`
+    killed_at: int = -1
+    loop: int = 1  # number of the loop: a task that was reopened or tried again has a new one
+    base: str = ""  # commit of the target on which the branch begins, or to which it was rebased last
+
+
+class Process(NamedTuple):
+    """The process that works on a task, with what proves that a PID still means it."""
+
+    pid: int = 0
+    start: Any = None
+    boot: str = ""
+
+
+class Task(NamedTuple):
+    """One task. Every change is a new record with the next `rev`."""
+
+    id: int
+    title: str
+    text: str
+    target: str  # branch to land on, such as main or origin/main
+    state: str = WAITING
+    kind: str = PROCEDURE
+    name: str = "build"  # of the procedure; for other kinds their own word
+    options: tuple[str, ...] = ()  # further options of the loop's command
+    agent: str = ""  # "" = that of the settings
+    gates: tuple[str, ...] = ()  # commands of its own, besides those of the target
+    after: tuple[int, ...] = ()  # tasks that must have landed before
+    priority: str = "normal"
+    limits: Limits = Limits()
+    source: Source = Source()
+    rev: int = 1
+    created_at: str = ""
+    updated_at: str = ""
+    started_at: str = ""
+    branch: str = ""
+    clone: str = ""  # folder of its clone; "" before the first start and after `clean`
+    head: str = ""  # commit of the clone that the repository has as refs/rooda/task/<id>
+    session: str = ""  # id of the loop's newest session
+    loop_state: str = ""  # the loop's own state, a word of run/ended.py
+    iteration: int = 0
+    cost: float | None = None
+    tokens: int = 0
+    seconds: float = 0.0
+    until: str = ""  # time before which it can't go on: the reset of a usage limit
+    account: str = ""  # whose usage limit that is
+    question: str = ""  # what the agent asks a person
+    asked_at: str = ""
+    prompt: str = ""  # for the next prompt: an answer, or the conflict or red gate of a landing
+    reason: str = ""  # why it is parked, waits, or failed
+    parked_by: str = ""  # question | limit | landing | trust | stop | clone
+    turnings: Turnings = Turnings()
+    process: Process = Process()  # only while it is running
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in OVER
+
+    @property
+    def slug(self) -> str:
+        return slug_of(self.title)
+
+
+def encode(task: Task) -> Json:
+    return {"v": VERSION, **json.encode(task)}
+
+
+def decode(data: Json) -> Task:
+    """Return the task of a file's content; raises Mismatch if it is none, or of a later version."""
+    if data.get("v") != VERSION:
+        raise json.Mismatch(f"its version is {data.get('v')!r}; this rooda reads version {VERSION}")
+    task = json.decode(Task, data)
+    for value, known, what in ((task.state, STATES, "state"), (task.priority, PRIORITIES, "priority")):
+        if value not in known:
+            raise json.Mismatch(f"{what} {value!r} is unknown")
+    return task
+
+
+def title_of(text: str) -> str:
+    """Return the title of a task's text: its first line, cut at a word."""
+    row = next((" ".join(line.lstrip("#-*>").split()) for line in text.splitlines() if line.strip("#-*> \t")), "")
+    if len(row) <= LONGEST_TITLE:
+        return row
+    cut = row[: LONGEST_TITLE - 1]
+    return f"{cut.rpartition(' ')[0] or cut}…"
+
+
+def slug_of(title: str) -> str:
+    """Return the title as a part of a branch name: ASCII letters and digits, joined by hyphens."""
+    words = "".join(sign if sign.isascii() and sign.isalnum() else " " for sign in title.lower()).split()
+    found = ""
+    for word in words:
+        if len(found) + len(word) + 1 > SLUG and found:
+            break
+        found = f"{found}-{word}"[: SLUG + 1] if found else word[:SLUG]
+    return found or "task"
+
+
+# What may happen next
+
+
+def unmet(task: Task, tasks: Mapping[int, Task]) -> list[int]:
+    """Return the tasks that must land before this one may start. One that was deleted or cancelled never does."""
+    return [number for number in task.after if number not in tasks or tasks[number].state != LANDED]
+
+
+def ready(tasks: Mapping[int, Task], now: str, busy: Collection[str] = ()) -> list[Task]:
+    """Return the tasks that may start now, in the order in which they start.
+
+    `busy`: accounts at their usage limit. Times are compared as text, since all are in UTC with the same form.
+    """
+    found = [
+        task
+        for task in tasks.values()
+        if task.state == WAITING
+        and not unmet(task, tasks)
+        and (not task.until or task.until <= now)
+        and (not task.account or task.account not in busy)
+    ]
+    return sorted(found, key=order)
+
+
+def order(task: Task) -> tuple[int, bool, int]:
+    """Return the sort key of waiting tasks: priority, those that were started before, then the oldest."""
+    return PRIORITIES.index(task.priority), not task.started_at, task.id
+
+
+def next_time(tasks: Iterable[Task]) -> str:
+    """Return the earliest time at which a waiting task may go on; "" if none waits for a time."""
+    return min((task.until for task in tasks if task.state == WAITING and task.until), default="")
+
+
+def cycle(number: int, after: Sequence[int], tasks: Mapping[int, Task]) -> list[int]:
+    """Return the tasks of a circle that `after` would close for the task `number`; [] if it closes none."""
+
+    def paths(path: tuple[int, ...], onward: Iterable[int]) -> Iterator[tuple[int, ...]]:
+        for each in onward:
+            if each == number:
+                yield (*path, each)
+            elif each not in path and each in tasks:
+                yield from paths((*path, each), tasks[each].after)
+
+    return list(next(paths((number,), after), ()))
+
+
+def exit_code(tasks: Iterable[Task]) -> int:
+    """Return the exit code of `rooda tasks run`: 0 if all are completed or over, 1 if one failed, else 4."""
+    states = {task.state for task in tasks}
+    if FAILED in states:
+        return FAILED_CODE
+    return OK if states <= {COMPLETED, *OVER} else UNFINISHED

@@ -1,0 +1,93 @@
+"""Decides what a task becomes when its loop has ended. Pure."""
+
+from typing import NamedTuple
+
+from rooda.errors import FAILED, INTERRUPTED, OK, TERMINATED, UNDECIDED, UNFINISHED, USAGE, Cause
+from rooda.run.spending import in_words
+from rooda.tasks import model
+from rooda.tasks.model import Process, Task
+
+KILLS = 5  # in a row, without an iteration in between, after which a task fails
+
+
+class Facts(NamedTuple):
+    """What the runs in a task's clone say about it."""
+
+    state: str = ""  # of the newest run, a word of run/ended.py
+    session: str = ""
+    iteration: int = 0
+    cost: float | None = None
+    tokens: int = 0
+    seconds: float = 0.0
+    cause: Cause | None = None
+    reason: str = ""
+    question: str = ""
+
+
+class Ended(NamedTuple):
+    """The end of a task's loop."""
+
+    code: int  # negative: a signal killed it
+    facts: Facts = Facts()
+    said: str = ""  # its last line, if it made no call
+    head: str = ""  # its commit in the repository
+
+
+def with_facts(task: Task, facts: Facts) -> Task:
+    return task._replace(
+        loop_state=facts.state,
+        session=facts.session or task.session,
+        iteration=facts.iteration,
+        cost=facts.cost,
+        tokens=facts.tokens,
+        seconds=facts.seconds,
+    )
+
+
+def settled(task: Task, ended: Ended, now: str, tomorrow: str, retries: int) -> Task:
+    """Return the task after its loop has ended. One that was cancelled or edited meanwhile keeps its state."""
+    task = with_facts(task, ended.facts)._replace(process=Process(), head=ended.head or task.head)
+    if task.state != model.RUNNING:
+        return task
+    if ended.code == OK:
+        return task._replace(state=model.COMPLETED, reason="", until="", prompt="", parked_by="")
+    if ended.code == FAILED:
+        return _failed(task, ended, retries)
+    if ended.code == UNFINISHED:
+        return _unfinished(task, ended.facts, tomorrow)
+    if ended.code in (UNDECIDED, USAGE):
+        by = "trust" if ended.code == UNDECIDED else "setup"
+        return task._replace(state=model.PARKED, parked_by=by, reason=ended.said or "its loop did not start")
+    if ended.code in (INTERRUPTED, TERMINATED):
+        return task._replace(state=model.WAITING, reason="stopped")
+    return _killed(task)
+
+
+def _failed(task: Task, ended: Ended, retries: int) -> Task:
+    turnings, reason = task.turnings, ended.facts.reason or ended.said or "its loop failed"
+    if turnings.tries >= retries:
+        return task._replace(state=model.FAILED, reason=reason)
+    turnings = turnings._replace(tries=turnings.tries + 1, loop=turnings.loop + 1)
+    return task._replace(state=model.WAITING, reason=f"tried again: {reason}", turnings=turnings)
+
+
+def _unfinished(task: Task, facts: Facts, tomorrow: str) -> Task:
+    if facts.question:
+        return task._replace(state=model.PARKED, parked_by="question", question=facts.question, reason="")
+    cause = facts.cause
+    if cause and cause.kind == "account":
+        return task._replace(state=model.WAITING, until=cause.until, account=cause.account, reason=in_words(cause))
+    if cause and cause.budget in ("day", "agent"):
+        return task._replace(state=model.WAITING, until=tomorrow, account=cause.account, reason=in_words(cause))
+    reason = in_words(cause) if cause else facts.reason
+    return task._replace(state=model.PARKED, parked_by="limit", reason=reason or "its loop is paused")
+
+
+def _killed(task: Task) -> Task:
+    """Return a task whose loop was killed: it goes on, unless that happens again and again."""
+    kills = task.turnings.kills + 1 if task.turnings.killed_at == task.iteration else 1
+    turnings = task.turnings._replace(kills=kills, killed_at=task.iteration)
+    if kills > KILLS:
+        reason = f"its loop was killed {kills} times in iteration {task.iteration + 1}"
+        return task._replace(state=model.FAILED, reason=reason, turnings=turnings)
+    return task._replace(state=model.WAITING, reason="its loop was killed", turnings=turnings)

@@ -1,0 +1,183 @@
+"""The list of tasks on disk, in the repository's git folder: one JSON file a task and an append-only log.
+
+`<git folder>/rooda/tasks/<id>.json` is replaced whole under one lock; `log.jsonl` has a line for each change.
+Worktrees of the repository share the list. A scheduler that sleeps is woken through the FIFO `wake`.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from rooda.base import clock, files, json
+from rooda.base.json import Json
+from rooda.errors import StateDamaged, UsageProblem
+from rooda.git.repository import GitProblem, Repo, find
+from rooda.processes import lock
+from rooda.run.events import encoded
+from rooda.tasks import model
+from rooda.tasks.model import Task
+
+PATIENCE = 30.0  # seconds to wait for the lock
+ENDING = ".json"
+Change = Callable[[Task], Task]
+
+
+class Place(NamedTuple):
+    """Where the tasks of a repository are."""
+
+    repo: Repo
+    folder: str
+
+    def file(self, number: int) -> str:
+        return os.path.join(self.folder, f"{number}{ENDING}")
+
+    @property
+    def log(self) -> str:
+        return os.path.join(self.folder, "log.jsonl")
+
+    @property
+    def wake(self) -> str:
+        return os.path.join(self.folder, "wake")
+
+    @property
+    def runner(self) -> str:
+        """The lock of the scheduler."""
+        return os.path.join(self.folder, "run.lock")
+
+    @property
+    def lander(self) -> str:
+        """The lock of the merge queue."""
+        return os.path.join(self.folder, "land.lock")
+
+
+def place_of(workspace: str) -> Place:
+    """Return where the tasks of the repository around a folder are; UsageProblem if there is no repository."""
+    try:
+        repo = find(workspace)
+    except GitProblem as problem:
+        raise UsageProblem(f"Tasks need a git repository: {problem.what}.", problem.hint) from None
+    return Place(repo, os.path.join(os.path.realpath(repo.common), "rooda", "tasks"))
+
+
+class Store:
+    """The tasks of one repository. Safe with several processes at once; a kill at any point leaves whole files."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+
+    def all(self) -> dict[int, Task]:
+        """Return all tasks by id. Raises StateDamaged for a file that can't be read."""
+        return {number: self.get(number) for number in self.ids()}
+
+    def ids(self) -> list[int]:
+        names = files.list_folder(self.place.folder)
+        return sorted(int(name[: -len(ENDING)]) for name in names if _is_task(name))
+
+    def get(self, number: int) -> Task:
+        """Return a task. Raises UsageProblem if there is none, StateDamaged if its file can't be read."""
+        path = self.place.file(number)
+        try:
+            return model.decode(json.parse_object(files.read_ours(path)))
+        except FileNotFoundError:
+            raise unknown(number) from None
+        except (OSError, ValueError) as problem:
+            why = problem.strerror if isinstance(problem, OSError) else problem
+            raise StateDamaged(path, str(why)) from None
+
+    def add(self, make: Callable[[int], Task], what: str = "added") -> Task:
+        """Add a task; `make` gets its id."""
+        return self.add_all([make], what)[0]
+
+    def add_all(self, makers: Sequence[Callable[[int], Task]], what: str = "added") -> list[Task]:
+        """Add several tasks under one lock."""
+        found = []
+        with self.locked():
+            for make in makers:
+                found.append(self._saved(make(self._next_id()), what))
+        self.wake()
+        return found
+
+    def change(self, number: int, work: Change, what: str, **facts: object) -> Task:
+        """Replace a task by what `work` makes of it; written only if that differs."""
+        with self.locked():
+            before = self.get(number)
+            after = work(before)
+            if after == before:
+                return before
+            saved = self._saved(after._replace(rev=before.rev + 1), what, **facts)
+        self.wake()
+        return saved
+
+    def wake(self) -> None:
+        """Wake the scheduler, if one sleeps."""
+        try:
+            descriptor = files.open_fifo(self.place.wake, os.O_WRONLY)
+        except OSError:
+            return  # no scheduler runs
+        try:
+            os.write(descriptor, b".")
+        except OSError:
+            pass  # the pipe is full, so it is awake
+        finally:
+            os.close(descriptor)
+
+    def history(self, number: int | None = None) -> Iterator[Json]:
+        """Yield the lines of the log, oldest first; with `number`, those of one task."""
+        try:
+            with files.reading(self.place.log) as file:
+                for row in file:
+                    try:
+                        record = json.parse_object(row)
+                    except ValueError:
+                        continue  # a kill cut it off
+                    if number in (None, record.get("id")):
+                        yield record
+        except OSError:
+            return
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the lock of the list; UsageProblem if it can't be opened, or if another process holds it for long."""
+        try:
+            files.make_folder(self.place.folder)
+            descriptor = lock.hold(os.path.join(self.place.folder, "lock"), PATIENCE)
+        except OSError as problem:
+            why = problem.strerror or problem
+            raise UsageProblem(f"The tasks in {self.place.folder} can't be locked: {why}.") from None
+        try:
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _next_id(self) -> int:
+        """Return an id that no task ever had. The file `last` has the highest; it is written before the task."""
+        path = os.path.join(self.place.folder, "last")
+        try:
+            last = int(files.read_ours(path))
+        except (OSError, ValueError):
+            last = max(self.ids(), default=0)
+        while os.path.lexists(self.place.file(last + 1)):
+            last += 1
+        files.replace(path, f"{last + 1}\n".encode())
+        return last + 1
+
+    def _saved(self, task: Task, what: str, **facts: object) -> Task:
+        now = clock.rfc3339(clock.now())
+        task = task._replace(updated_at=now, created_at=task.created_at or now)
+        files.replace(self.place.file(task.id), encoded(model.encode(task)).encode() + b"\n")
+        line = {"at": now, "id": task.id, "rev": task.rev, "state": task.state, "what": what, **facts}
+        descriptor = files.open_append(self.place.log)
+        try:
+            files.append(descriptor, encoded(line).encode() + b"\n")
+        finally:
+            os.close(descriptor)
+        return task
+
+
+def unknown(number: int) -> UsageProblem:
+    return UsageProblem(f"There is no task {number} here.", "List them: rooda tasks")
+
+
+def _is_task(name: str) -> bool:
+    return name.endswith(ENDING) and name[: -len(ENDING)].isdecimal()

@@ -1,0 +1,155 @@
+"""The board of `rooda tasks`, the page of one task, and both as JSON. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rooda.base.json import Json
+from rooda.base.text import columns, escape_line, format_seconds, truncate
+from rooda.run.spending import dollars
+from rooda.tasks import model
+from rooda.tasks.model import Task
+
+HEAD = ("ID", "STATE", "ITER", "ELAPSED", "COST", "TASK", "WAITS FOR")
+NUMBERS = (0, 2, 3, 4)
+NOTHING = "-"
+VERSION = 2  # of the objects printed by --json: keys may be added, but not changed
+LOOP = "task"
+NARROWEST = 16  # characters of the column TASK
+
+
+def board(
+    tasks: Sequence[Task], known: Mapping[int, Task], room: int = 0, conflicts: Mapping[int, Sequence[int]] = {}
+) -> list[str]:
+    """Return a header and a line for each task; `room`: the width of the terminal, 0 = unlimited."""
+    rows = [_cells(task, known, conflicts.get(task.id, ())) for task in tasks]
+    lines = columns([HEAD, *rows], NUMBERS)
+    over = max(map(len, lines)) - room if room else 0
+    if over > 0:
+        longest = max(NARROWEST, max(len(row[5]) for row in rows) - over)
+        lines = columns([HEAD, *((*row[:5], truncate(row[5], longest), row[6]) for row in rows)], NUMBERS)
+    return [truncate(escape_line(line), room) if room else escape_line(line) for line in lines]
+
+
+def _cells(task: Task, known: Mapping[int, Task], conflicts: Sequence[int]) -> tuple[str, ...]:
+    most = f"/{task.limits.iterations}" if task.limits.iterations else ""
+    return (
+        str(task.id),
+        task.state,
+        f"{task.iteration}{most}" if task.started_at else NOTHING,
+        format_seconds(task.seconds) if task.started_at else NOTHING,
+        NOTHING if task.cost is None else dollars(task.cost),
+        task.branch or task.title,
+        waits_for(task, known, conflicts) or NOTHING,
+    )
+
+
+def waits_for(task: Task, known: Mapping[int, Task], conflicts: Sequence[int] = ()) -> str:
+    """Return what a task waits for, such as other tasks, a time, or a person; "" if nothing."""
+    if task.state == model.PARKED:
+        return _person(task)
+    if task.state == model.WAITING and (missing := model.unmet(task, known)):
+        return f"{_tasks(missing)} to land"
+    if task.state == model.WAITING and task.until:
+        who = f" (limit of {task.account})" if task.account else ""
+        return f"{task.until}{who}"
+    if task.state == model.FAILED:
+        return f"rooda tasks retry {task.id}"
+    return f"conflicts with {_tasks(conflicts)}" if conflicts and not task.is_over else ""
+
+
+def _tasks(numbers: Sequence[int]) -> str:
+    return f"task{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
+
+
+def _person(task: Task) -> str:
+    if task.question:
+        return f'you: rooda answer {task.id} "…"'
+    if task.parked_by == "limit":
+        return f"you: {task.reason}" if task.reason else f"rooda tasks retry {task.id}"
+    return f"you: {task.reason}" if task.reason else "you"
+
+
+def page(task: Task, known: Mapping[int, Task], conflicts: Sequence[int] = (), left: str = "") -> list[str]:
+    """Return the lines of `rooda tasks show`. `left`: what only the clone has."""
+    limits = task.limits
+    rows = [
+        ("task", f"{task.id}: {task.title}"),
+        ("state", f"{task.state}{f', {task.reason}' if task.reason else ''}"),
+        ("waits for", waits_for(task, known, conflicts)),
+        ("loop", _loop(task)),
+        ("progress", _progress(task)),
+        ("gates", "; ".join(task.gates)),
+        ("after", ", ".join(map(str, task.after))),
+        ("priority", task.priority if task.priority != "normal" else ""),
+        ("limits", ", ".join(_limits(limits))),
+        ("target", task.target),
+        ("branch", task.branch),
+        ("clone", task.clone),
+        ("not in the repository", left),
+        ("source", f"{task.source.place}{f':{task.source.line}' if task.source.line else ''}"),
+        ("question", task.question),
+    ]
+    lines = [escape_line(f"{name:<10} {text}") for name, text in rows if text]
+    return [*lines, "", *map(escape_line, task.text.splitlines())]
+
+
+def _loop(task: Task) -> str:
+    word = task.name if task.kind == model.PROCEDURE else task.kind
+    return " ".join([word, *task.options, *([f"--agent {task.agent}"] if task.agent else [])])
+
+
+def _progress(task: Task) -> str:
+    if not task.started_at:
+        return "not started"
+    count = f"{task.iteration} iteration{'' if task.iteration == 1 else 's'}"
+    cost = "cost unknown" if task.cost is None else dollars(task.cost)
+    state = f", its loop {task.loop_state}" if task.loop_state else ""
+    return f"{count}, {format_seconds(task.seconds)}, {cost}{state}"
+
+
+def _limits(limits: model.Limits) -> Iterable[str]:
+    if limits.iterations:
+        yield f"{limits.iterations} iterations"
+    if limits.cost:
+        yield dollars(limits.cost)
+    if limits.seconds:
+        yield format_seconds(limits.seconds)
+
+
+def facts(task: Task, known: Mapping[int, Task], conflicts: Sequence[int] = ()) -> Json:
+    """Return a task as `--json` prints it, in the shape of `rooda status --json`."""
+    return {
+        "v": VERSION,
+        "loop": LOOP,
+        "name": str(task.id),
+        "state": task.state,
+        "iteration": task.iteration if task.started_at else None,
+        "max_iterations": task.limits.iterations or None,
+        "cost": task.cost,
+        "tokens": task.tokens,
+        "started_at": task.started_at or None,
+        "last": task.reason or None,
+        "next": waits_for(task, known, conflicts) or None,
+        "details": {
+            "id": task.id,
+            "title": task.title,
+            "text": task.text,
+            "kind": task.kind,
+            "procedure": task.name if task.kind == model.PROCEDURE else None,
+            "agent": task.agent or None,
+            "gates": [*task.gates],
+            "after": [*task.after],
+            "priority": task.priority,
+            "target": task.target,
+            "branch": task.branch or None,
+            "clone": task.clone or None,
+            "head": task.head or None,
+            "until": task.until or None,
+            "account": task.account or None,
+            "question": task.question or None,
+            "conflicts": [*conflicts],
+            "loop_state": task.loop_state or None,
+            "elapsed": round(task.seconds, 3),
+            "parked_by": task.parked_by or None,
+            "source": task.source.place or None,
+        },
+    }

@@ -1,0 +1,159 @@
+"""Prepares the clone of a task and becomes its loop: `rooda tasks work ID`, which the scheduler starts.
+
+A clone is made in `ID.new` and renamed once it is set up, so a kill leaves a whole clone or none.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from rooda.base import dirs, files
+from rooda.errors import UsageProblem
+from rooda.git import clones
+from rooda.git.clones import Loan
+from rooda.git.repository import Repo
+from rooda.loops import new_worktree, registry
+from rooda.processes import children, detach
+from rooda.run.setup import NewWorktree
+from rooda.settings import layers
+from rooda.settings.layers import Settings
+from rooda.settings.where import Where
+from rooda.tasks.model import PROCEDURE, RUNNING, Task
+from rooda.tasks.store import Place, Store
+
+REFS = "refs/rooda/task/"
+SLOT = "ROODA_SLOT"
+ON_LIMIT = "ROODA_LOOP_ON_LIMIT"
+HEADS = "refs/heads/"
+LONGEST_ARGUMENT = 100_000  # bytes; a longer text is handed over in a file
+NEW = ".new"
+
+
+class Clone(NamedTuple):
+    """The clone of a task: its root, and the folder in it that the loop works in."""
+
+    root: str
+    workspace: str
+
+
+def ref_of(task: Task) -> str:
+    return f"{REFS}{task.id}"
+
+
+def branch_of(found: Settings, task: Task) -> str:
+    prefix = str(found.table("tasks").get("branch_prefix", "rooda")).strip("/")
+    return task.branch or f"{prefix}/{task.id}-{task.slug}"
+
+
+def clone_of(found: Settings, place: Place, task: Task) -> Clone:
+    """Return where the clone of a task is or will be. Raises UsageProblem without a folder for it."""
+    root = task.clone or os.path.join(home_of(found, place), str(task.id))
+    return Clone(root, os.path.normpath(os.path.join(root, place.repo.prefix)))
+
+
+def home_of(found: Settings, place: Place) -> str:
+    """Return the folder of all clones of this repository: outside of it, so that no tool finds one from the other."""
+    own = os.path.basename(place.repo.top) or "repository"
+    mark = files.sha256(files.to_bytes(os.path.realpath(place.repo.common)))[:8]
+    typed = str(found.table("tasks").get("clones", ""))
+    home = os.path.join(place.repo.top, os.path.expanduser(typed)) if typed else dirs.data("tasks")
+    if not home:
+        raise UsageProblem("There is no folder for the clones of tasks: HOME is not set.", "Name one: [tasks] clones")
+    return os.path.join(os.path.normpath(home), f"{own}-{mark}")
+
+
+def tip_of(repo: Repo, target: str) -> str:
+    """Return the commit of a target branch, such as main or origin/main; UsageProblem if there is none."""
+    for ref in (f"{HEADS}{target}", f"refs/remotes/{target}"):
+        done = repo.run("rev-parse", "--verify", "-q", f"{ref}^{{commit}}")
+        if done.code == 0:
+            return files.to_text(done.out).strip()
+    raise UsageProblem(f"The target branch {target} has no commit.", "Create a first commit, or name another: --target")
+
+
+def prepare(found: Settings, wanted: NewWorktree, store: Store, task: Task, say: Callable[[str], None]) -> Task:
+    """Make and set up the clone, unless it is there; return the task with its clone and branch."""
+    place, branch = store.place, branch_of(found, task)
+    own = clone_of(found, place, task)
+    loan = Loan(place.repo.top, os.path.realpath(place.repo.common), ref_of(task))
+    if not os.path.isdir(own.root):
+        unfinished = f"{own.root}{NEW}"
+        files.remove_tree(unfinished)
+        base = tip_of(place.repo, task.target)
+        clones.make(place.repo, unfinished, branch, task.head or base, loan)
+        inner = os.path.normpath(os.path.join(unfinished, place.repo.prefix))
+        files.make_folder(inner)
+        new_worktree.check(wanted, place.repo.workspace)
+        new_worktree.prepare(wanted, place.repo.workspace, inner, say)
+        files.rename(unfinished, own.root)
+        clones.mark(own.root, loan)
+        task = task._replace(turnings=task.turnings._replace(base=base))
+    clones.bring(own.root, loan, tip_of(place.repo, task.target), "refs/rooda/target")
+    noted = task._replace(clone=own.root, branch=branch)
+    return store.change(
+        task.id,
+        lambda now: now._replace(
+            clone=own.root, branch=branch, turnings=now.turnings._replace(base=noted.turnings.base)
+        ),
+        "prepared",
+    )
+
+
+def argv_of(store: Store, task: Task, workspace: str, config: str) -> list[str]:
+    """Return the command of the task's loop: it goes on where it can, and begins otherwise."""
+    words = [*detach.rooda_command(), "-C", workspace, "--config", config]
+    if next(registry.resumable(workspace), None):
+        return [*words, "resume"]
+    begin = [task.name, "--fresh"] if task.kind == PROCEDURE else [task.kind, registry.KINDS[task.kind].starting[0]]
+    return [*words, *begin, *_limits(task), *task.options, *_text(store, task)]
+
+
+def _limits(task: Task) -> list[str]:
+    limits, found = task.limits, list[str]()
+    found += ["--max-iterations", str(limits.iterations)] if limits.iterations else []
+    found += ["--max-cost", f"{limits.cost:g}"] if limits.cost else []
+    found += ["--max-duration", f"{limits.seconds:g}"] if limits.seconds else []
+    found += ["--agent", task.agent] if task.agent else []
+    found += [word for gate in task.gates for word in ("--gate", gate)]
+    return found
+
+
+def _text(store: Store, task: Task) -> list[str]:
+    text = "\n\n".join(part for part in (task.text, task.prompt) if part)
+    if len(files.to_bytes(text)) < LONGEST_ARGUMENT:
+        return ["--", text]
+    path = os.path.join(store.place.folder, f"{task.id}.md")
+    files.replace(path, files.to_bytes(text))
+    return ["--context-file", path]
+
+
+def settings_file(store: Store, here: Where) -> str:
+    """Return the settings file of the user's checkout, else an empty file, so that the clone's is not read."""
+    found = here.config or layers.workspace_file(here.workspace)
+    if os.path.lexists(found):
+        return os.path.abspath(found)
+    empty = os.path.join(store.place.folder, "empty.toml")
+    if not os.path.exists(empty):
+        files.write(empty, b"")
+    return empty
+
+
+def work(
+    store: Store,
+    found: Settings,
+    wanted: NewWorktree,
+    here: Where,
+    number: int,
+    environ: Mapping[str, str],
+    parent: int,
+    say: Callable[[str], None],
+) -> None:
+    """Prepare the clone and replace this process by the loop. Raises UsageProblem if that fails."""
+    task = store.get(number)
+    if task.state != RUNNING:
+        raise UsageProblem(f"Task {number} is {task.state}; nothing was started.")
+    task = prepare(found, wanted, store, task, say)
+    if task.state != RUNNING:
+        raise UsageProblem(f"Task {number} is {task.state}; nothing was started.")
+    workspace = clone_of(found, store.place, task).workspace
+    children.become(argv_of(store, task, workspace, settings_file(store, here)), environ, parent)
