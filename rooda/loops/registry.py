@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rooda.base.json import Json
     from rooda.errors import ConfigProblem
     from rooda.run.history import Now
+    from rooda.run.records import Gate
     from rooda.run.seal import Doubt
     from rooda.run.setup import Setup
     from rooda.settings.check import OwnKeys
@@ -111,6 +112,12 @@ def first_prompt(settings: "Settings", name: str) -> str:
 def gates(settings: "Settings", name: str) -> "list[tuple[str, str, ConfigProblem | None]]":
     """Return name and description of each quality gate of a procedure, and an error if its program does not exist."""
     found: list[tuple[str, str, ConfigProblem | None]] = _module(OODA, "kind").gates_in_force(settings, name)
+    return found
+
+
+def gates_to_run(settings: "Settings", name: str) -> "tuple[Gate, ...]":
+    """Return the quality gates of a procedure."""
+    found: tuple[Gate, ...] = _module(OODA, "kind").gates_to_run(settings, name)
     return found
 
 

@@ -244,6 +244,47 @@ def run(ctx: click.Context, slots: int, retries: int, wait: bool) -> int:
     return Runner(store, here, settings_file(store, here), Wishes(slots, retries, wait), say).run()
 
 
+@tasks.command(short_help="Bring finished work to its target branch.")
+@click.option(
+    "--attempts",
+    type=click.IntRange(0),
+    default=2,
+    show_default=True,
+    metavar="N",
+    help="Times that a task goes back to its agent after a conflict or a red gate.",
+)
+@click.option("--no-gates", is_flag=True, help="Land without any gate.")
+@click.option(
+    "-y", "--yes", is_flag=True, help="Land changes of rooda.toml, AGENTS.md and CI files without a question."
+)
+@click.option("--target", default="", metavar="BRANCH", help="Land only what goes to this branch.")
+@click.pass_context
+def land(ctx: click.Context, attempts: int, no_gates: bool, yes: bool, target: str) -> int:
+    """Bring completed tasks to their target, one at a time, each rebased and checked by the gates.
+
+    A conflict or a red gate goes back to the task's agent.
+    """
+    from rooda.settings.setup import new_worktree
+    from rooda.tasks.landing import Queue, Wishes
+
+    here = where(ctx)
+    found = configuration.load(here.workspace, here.config)
+    wishes = Wishes(attempts, no_gates, yes, target)
+    return Queue(store_of(here), found, new_worktree(found), wishes, say, _allow).run()
+
+
+def _allow(task: Task, names: Sequence[str]) -> bool:
+    """Ask whether a branch may change files that decide what is run or checked; False if there is nobody to ask."""
+    from rooda.run import questions
+
+    say(f"Task {task.id} changes {', '.join(names)}, which decide what is run or checked.")
+    say(f"See the change: git diff {task.target}...{task.branch} -- {' '.join(names)}")
+    if not questions.at_terminal():
+        say("Land it with: rooda tasks land --yes")
+        return False
+    return (questions.typed_answer("Land it? [y/N] ") or "").strip().lower() in ("y", "yes")
+
+
 @tasks.command(hidden=True)
 @click.argument("number", type=int)
 @click.option("--parent", type=int, required=True)

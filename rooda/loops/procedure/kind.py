@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rooda.errors import ConfigProblem
     from rooda.loops.procedure.model import Procedure
     from rooda.run.history import Now
+    from rooda.run.records import Gate
     from rooda.run.seal import Doubt
     from rooda.run.setup import Setup
     from rooda.settings.layers import Settings
@@ -156,6 +157,10 @@ def gates_in_force(settings: "Settings", name: str) -> "list[tuple[str, str, Con
     problems = [gates.problem(gate, place, baseline) for gate in procedure.gates or ()]
     shown = gates.without_secrets(procedure, place).gates or ()
     return [(gate.name, gates.described(gate), each) for gate, each in zip(shown, problems, strict=True)]
+
+
+def gates_to_run(settings: "Settings", name: str) -> "tuple[Gate, ...]":
+    return _with_gates(settings, name).gates or ()
 
 
 def gates_left(settings: "Settings", name: str) -> list[str]:

@@ -1,0 +1,89 @@
+"""Decides about landings: their order, how a branch is brought to its target, and what follows a refusal. Pure."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from rooda.tasks import model
+from rooda.tasks.model import Task
+
+WATCHED = ("rooda.toml", "AGENTS.md", ".gitlab-ci.yml", ".travis.yml", "azure-pipelines.yml", "Jenkinsfile")
+WATCHED_FOLDERS = (".github/workflows/", ".circleci/", ".buildkite/", ".woodpecker/", ".forgejo/workflows/")
+OUTPUT = 6_000  # characters of a red gate's output in the next prompt
+
+
+class Refusal(NamedTuple):
+    """Why a task can't land as it is."""
+
+    kind: str  # conflict | gate | nothing
+    text: str  # for a person, in one line
+    prompt: str  # for the agent
+
+
+class History(NamedTuple):
+    """How a task's branch lies to the tip of its target."""
+
+    is_merged: bool  # the target has all of it
+    has_merges: bool  # it holds merge commits since it left the target
+    is_ahead: bool  # the target's tip is part of it
+
+
+def due(tasks: Iterable[Task], target: str) -> list[Task]:
+    """Return the completed tasks of a target, in the order in which they land."""
+    found = [task for task in tasks if task.state == model.COMPLETED and task.target == target]
+    return sorted(found, key=lambda task: (model.PRIORITIES.index(task.priority), task.id))
+
+
+def targets(tasks: Iterable[Task]) -> list[str]:
+    return sorted({task.target for task in tasks if task.state == model.COMPLETED})
+
+
+def way(history: History, squash: bool) -> str:
+    """Return how a branch is brought onto its target: done, as-is, rebase, merge or squash."""
+    if history.is_merged:
+        return "done"
+    if squash:
+        return "squash"
+    if history.has_merges:
+        return "merge"
+    return "as-is" if history.is_ahead else "rebase"
+
+
+def watched(paths: Iterable[str]) -> list[str]:
+    """Return those of the changed paths that decide what is run or checked, so that a person must see them."""
+    return [path for path in paths if path.rpartition("/")[2] in WATCHED or path.startswith(WATCHED_FOLDERS)]
+
+
+def reopened(task: Task, refusal: Refusal, attempts: int, tip: str) -> Task:
+    """Return a task that goes back to its agent, or to a person after so many attempts."""
+    turnings = task.turnings._replace(reopened=task.turnings.reopened + 1, loop=task.turnings.loop + 1, base=tip)
+    if task.turnings.reopened >= attempts:
+        return task._replace(state=model.PARKED, parked_by="landing", reason=refusal.text, prompt=refusal.prompt)
+    return task._replace(
+        state=model.WAITING, reason=f"reopened: {refusal.text}", prompt=refusal.prompt, iteration=0, turnings=turnings
+    )
+
+
+def conflict(target: str, files: Sequence[str], hunks: str) -> Refusal:
+    """Return the refusal of a branch that conflicts with its target."""
+    names = ", ".join(files[:5]) + (f" and {len(files) - 5} more" if len(files) > 5 else "")
+    prompt = (
+        f"Your work conflicts with what has landed on {target} since you began. Its tip is rooda/target.\n"
+        f"Merge it (git merge rooda/target), resolve the conflicts so that both changes keep their meaning, run the "
+        f"gates, and commit.\nConflicting files: {names}\n\n{hunks[:OUTPUT]}"
+    )
+    return Refusal("conflict", f"conflicts with {target} in {names}", prompt)
+
+
+def red(target: str, gate: str, verdict: str, output: str) -> Refusal:
+    """Return the refusal of a branch with which a gate is red on top of its target."""
+    prompt = (
+        f"Your work passed its gates alone, but on top of {target} as it is now a gate is red: {gate} ({verdict}).\n"
+        f"The tip of {target} is rooda/target: merge it (git merge rooda/target), repair what is red, "
+        f"and commit.\nThe end of the gate's output:\n\n{output[-OUTPUT:]}"
+    )
+    return Refusal("gate", f"{gate} is red on {target} ({verdict})", prompt)
+
+
+def message(task: Task, run: str) -> str:
+    """Return the message of a squashed commit."""
+    return f"{task.title}\n\n{task.text}\n\nRooda-Task: {task.id}\nRooda-Run: {run}\n"
