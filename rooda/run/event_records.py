@@ -264,6 +264,15 @@ class WorkBegan(Event, name="work.began"):
     dirty: Mapping[str, list[int]]  # uncommitted files: size in bytes, and time of change in nanoseconds
 
 
+class RunUsed(Event, name="run.used"):
+    """At a resume: what the agents of the run's earlier sessions used."""
+
+    calls: int
+    cost: float  # dollars, without the calls of unknown cost
+    unknown: int  # calls of unknown cost
+    tokens: int
+
+
 class StateSaved(Event, name="state.saved"):
     phase: Literal["persist"]  # part of the iteration
     elapsed: float = ABSENT  # only for a procedure: duration of the write

@@ -114,6 +114,7 @@ class LoopKind(NamedTuple):
     turn_events: tuple[str, ...] = ()  # events that begin or end a turn, in addition to those of every kind
     turn_of: TurnOf = turn_of
     turn_ends: tuple[str, ...] = ("iteration.ended",)  # events that end an iteration; only the top level counts
+    turn_part: str = ""  # event that begins a part of an iteration, if a resume continues a cut-off iteration
 
     def family(self, loop: str) -> str:
         """Return the name under which a loop's snapshots are pruned together."""

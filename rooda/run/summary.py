@@ -2,7 +2,7 @@
 
 from rooda.base.json import Json
 from rooda.run import history
-from rooda.run.event_records import Emit, WorkBegan
+from rooda.run.event_records import Emit, RunUsed, WorkBegan
 from rooda.run.history import SessionLog
 from rooda.run.records import OPENING, Owner
 from rooda.run.spending import total
@@ -14,9 +14,9 @@ class Summing:
 
     def __init__(self, workspace: str, owner: Owner, run: str, emit: Emit) -> None:
         self._workspace, self._owner, self._run, self._emit = workspace, owner, run, emit
-        self._tally = Tally(owner.kind.turn_ends)
+        self._tally = Tally(owner.kind.turn_ends, owner.kind.turn_part)
         self._began: Json = {}
-        self.events = (*OPENING, *EVENTS, *owner.kind.turn_ends)
+        self.events = (*OPENING, *EVENTS, *owner.kind.turn_ends, owner.kind.turn_part)
 
     def add(self, record: Json) -> None:
         self._tally.add(record)
@@ -24,6 +24,9 @@ class Summing:
             earlier = self._earlier() if self._owner.resumed else []
             for session in earlier:
                 self._add_session(session)
+            if earlier:
+                used = self._tally.used
+                self._emit(RunUsed(calls=used.calls, cost=used.cost, unknown=used.unknown, tokens=used.tokens))
             self._began = next((each.work for each in earlier if each.work), {}) or _beginning(self._workspace)
             if self._began:
                 self._emit(WorkBegan(**self._began))

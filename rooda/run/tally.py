@@ -10,10 +10,14 @@ PASS = "pass"
 
 
 class Tally:
-    """Counts the events of one or several sessions. `turn_ends`: the events that end an iteration in this kind."""
+    """Counts the events of one or several sessions.
 
-    def __init__(self, turn_ends: Collection[str]) -> None:
-        self._turn_ends = turn_ends
+    `turn_ends`: the events that end an iteration in this kind. `turn_part`: the event that begins a part of an
+    iteration, if a resume continues a cut-off iteration; "" if it repeats the iteration.
+    """
+
+    def __init__(self, turn_ends: Collection[str], turn_part: str = "") -> None:
+        self._turn_ends, self._turn_part = turn_ends, turn_part
         self._started = self._open = False  # an iteration has started; an agent was called in it
         self.iterations = self.failed = self.cut_off = 0
         self.calls = self.unknown = self.tokens = 0
@@ -25,6 +29,8 @@ class Tally:
         event = record["event"]
         if event == "iteration.started":
             self._started, self._open = True, False
+        elif event == self._turn_part:
+            self._started = True
         elif event == "agent.started":
             self._open = self._started
         elif event == "agent.ended":
@@ -33,7 +39,7 @@ class Tally:
             self.gates[str(record["gate"])] = str(record["verdict"])
         elif event == "baseline.ended":
             self.red_before = [str(name) for name in record["failed"]]
-        elif event in self._turn_ends and not record.get("level"):
+        elif event in self._turn_ends and not _is_below_top(record):
             self._add_turn(record)
 
     def add_spent(self, spent: Spent) -> None:
@@ -44,9 +50,14 @@ class Tally:
 
     def cut(self) -> None:
         """Count the iteration that a crash cut off, if any; called at the end of a session's log."""
-        self.iterations += self._open
-        self.cut_off += self._open
+        if not self._turn_part:
+            self.iterations += self._open
+            self.cut_off += self._open
         self._started = self._open = False
+
+    @property
+    def used(self) -> Spent:
+        return Spent(self.calls, self.cost, self.unknown, self.tokens)
 
     def _add_turn(self, record: Json) -> None:
         outcome = record.get("outcome") or ("failure" if record.get("accepted") is False else "success")
@@ -70,3 +81,8 @@ class Tally:
             "gates": dict(self.gates),
             **({} if self.red_before is None else {"red_before": self.red_before}),
         }
+
+
+def _is_below_top(record: Json) -> bool:
+    """True for the event of a flow's node that is not the top one. In a reflex loop `level` is a phase, A or B."""
+    return isinstance(level := record.get("level"), int) and level > 0

@@ -1,4 +1,4 @@
-"""Counts what a session's agents have used so far, for the live status; reads running calls from their transcripts."""
+"""Counts what a run's agents have used so far, for the live status; reads running calls from their transcripts."""
 
 from rooda.base import files
 from rooda.base.json import Json
@@ -9,14 +9,17 @@ MOST = 4_194_304  # bytes of a transcript that one call of `read` reads; later c
 
 
 class Meter:
-    """Cost and tokens of this session's calls, and the tool that a running call used last."""
+    """Cost and tokens of the run's calls, and the tool that a running call used last."""
 
     def __init__(self) -> None:
         self._cost, self._unknown, self._tokens = 0.0, False, 0
         self._running: dict[str, _Transcript] = {}  # keyed by path
 
     def update(self, record: Json) -> None:
-        if record["event"] == "agent.started" and record["output"] != "text":
+        if record["event"] == "run.used":
+            self._cost, self._tokens = float(record["cost"]), int(record["tokens"])
+            self._unknown = bool(record["unknown"])
+        elif record["event"] == "agent.started" and record["output"] != "text":
             self._running[record["transcript"]] = _Transcript(record["transcript"], record["output"])
         elif record["event"] == "agent.ended":
             self._running.pop(record["transcript"], None)

@@ -57,6 +57,19 @@ def test_E_40_cost_tokens_and_the_last_tool(ws: Workspace) -> None:
     assert terminal.finish() == 0
 
 
+def test_E_40_cost_and_tokens_of_earlier_sessions(ws: Workspace) -> None:
+    """After a resume the line goes on with what the run has used."""
+    ws.config('[loop]\nagent = "mine"\n[agents.mine]\ncommand = "sh agent.sh"\noutput = "claude"\n')
+    ws.write("agent.sh", AGENT)
+    release(ws, 1)
+    assert ws.rooda("build", "-n", "2", "--max-cost", "0.1").code == 4
+    terminal = ws.terminal("resume", "build", "--max-cost", "9")
+    shown = r"Iteration 2/2 · \d+s · \$0\.25 · 3,734 tokens · Edit src/app\.py"
+    until(lambda: re.fullmatch(shown, terminal.screen[-1]), what="the second call")
+    release(ws, 2)
+    assert terminal.finish() == 0
+
+
 def test_no_trace_is_left(ws: Workspace) -> None:
     """When all is over the terminal holds exactly the lines that a pipe would hold, stamped, and an empty line."""
     terminal = ws.terminal("build", "-n", "2")

@@ -21,6 +21,7 @@ KIND = LoopKind(
     turn_events=("reflex.phase",),
     turn_of=_turn_of,
     turn_ends=("reflex.block",),
+    turn_part="reflex.phase",
 )
 
 

@@ -161,7 +161,7 @@ LINES: LineMakers = {
 
 
 class ReflexLive(Live):
-    """Shows the running phases, their time, and the tokens and cost of this session."""
+    """Shows the running phases, their time, and the tokens and cost of the run."""
 
     def update(self, record: Json) -> None:
         event = record["event"]

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import signal
 
 import pytest
 
@@ -198,6 +199,19 @@ def test_R_211_show_and_diff_of_iterations(kit: Kit) -> None:
     assert kit.reflex("show", "--iteration", "1").code == 1
     status = kit.reflex("status", ALIAS).out
     assert "A ▃█" in status.replace("▂", "▃") and "B █" in status
+
+
+def test_E_21_iterations_in_the_summary(kit: Kit) -> None:
+    """An iteration that a resume continues counts once; at the end of the cut-off session it is cut off."""
+    kit.answer("PRODUCE.1", words("ENAD"), "sleep 30")
+    running = kit.start(4)
+    until(lambda: "PRODUCE" in kit.counts(), what="the call")
+    running.process.send_signal(signal.SIGINT)
+    assert running.finish() == 130 and "iterations  1 (1 cut off) in" in running.err
+    kit.answer("PRODUCE.1", words("ENAD"))
+    kit.again()
+    ran = kit.reflex("resume")
+    assert ran.code == 0 and "iterations  2 in" in ran.err, ran.err
 
 
 def test_the_live_display(kit: Kit) -> None:
