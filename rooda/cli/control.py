@@ -63,15 +63,16 @@ def named(loop: Loop, begin: bool = False) -> str:
 def record_order(workspace: str, loop: Loop, word: str, reason: str = "") -> None:
     """Record an order in the run's folder before it is carried out; an empty `word` deletes the recorded order.
 
-    Waits until a run that has just started has written its ID.
+    Waits until a run that has just started has written its ID; a process that asks the user first has none.
     """
     for _ in range(ATTEMPTS):
-        run = lock.owner(loop.lock).get("run")
+        owner = lock.owner(loop.lock)
+        run = owner.get("run")
         if isinstance(run, str) and run_folder.is_id(run):
             folder = run_folder.folder_of(workspace, run)
             run_folder.leave_order(folder, word, reason) if word else run_folder.take_back_order(folder)
             return
-        if not lock.is_held(loop.lock):
+        if owner.get("asks") or not lock.is_held(loop.lock):
             return
         clock.sleep(0.05)
 

@@ -8,8 +8,8 @@ import errno
 import fcntl
 import json
 import os
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from rooda.base import clock, dirs, files
@@ -44,6 +44,12 @@ class Lock:
         self._facts = {**(self._facts or _own_identity()), "run": run, "calls": calls}
         if begins:
             self._second.write(self._facts, self._path)
+        self._write()
+
+    def note_asking(self, asks: bool) -> None:
+        """Write whether the owner waits for an answer of the user; then there is no run yet that could be stopped."""
+        self._facts = {**self._facts, "asks": asks}
+        self._second.write(self._facts, self._path)
         self._write()
 
     def sync(self) -> None:
@@ -99,6 +105,22 @@ class _Second:
                     files.remove(self.path)
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+@contextmanager
+def asking(held: Lock | None) -> Iterator[None]:
+    """Note in the lock that its owner asks the user a question: until the answer no run starts."""
+    _note_asking(held, True)
+    try:
+        yield
+    finally:
+        _note_asking(held, False)
+
+
+def _note_asking(held: Lock | None, asks: bool) -> None:
+    with suppress(OSError):  # without the note, `rooda stop` waits a few seconds for the run to start
+        if held:
+            held.note_asking(asks)
 
 
 def acquire(path: str) -> Lock | None:

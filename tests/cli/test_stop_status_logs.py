@@ -35,6 +35,17 @@ def test_stop_ends_a_live_run(ws: Workspace) -> None:
     assert not alive(ws.calls[0].pid)
 
 
+def test_stop_at_the_question_whether_to_resume(ws: Workspace) -> None:
+    """No run has begun, so that stop does not wait until one could take its order; nothing is started."""
+    ws.put_state()
+    terminal = ws.terminal("build")
+    until(lambda: "Resume? [Y/n] " in terminal.out, what="the question")
+    assert json.loads(ws.read(".rooda/state/build.lock"))["asks"]
+    ran = ws.rooda("stop", "build")
+    assert ran.code == 0 and ran.out.startswith("Stopped procedure 'build'."), ran.both
+    assert terminal.finish() == 143 and not ws.calls
+
+
 def test_stop_without_a_name(ws: Workspace) -> None:
     """The only run is the one that is meant; a procedure that ran before and is over is none."""
     ws.procedure("over")

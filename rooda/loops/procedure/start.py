@@ -60,7 +60,8 @@ def start(found: "layers.Settings", procedure: Procedure, where: Where, typed: J
         raise _marked_running(place)
     if mode == "ask":
         assert state is not None
-        mode = _ask(state)
+        with lock.asking(held):
+            mode = _ask(state)
     if mode == "resume" and not made:
         where, typed = with_remembered(where, typed, OODA, procedure.name)
         asked = options.run_options(typed)
