@@ -114,7 +114,7 @@ def test(ctx: click.Context, name: str) -> int:
         set_it = f'Set its variables or files: [agents.{name}.test] env = {{ OPENAI_BASE_URL = "{{url}}/v1" }}.'
         known_for = f"Available for: {', '.join(sorted(check.shipped()))}."
         raise UsageProblem(f"rooda can't point {name!r} at its model server.", f"{set_it} {known_for}")
-    found = trusting.checked(found, RunOptions({}), here.config)
+    found = trusting.checked(configuration.refuse_misspelt(found), RunOptions({}), here.config)
     agent = agent_named(found, name) or agent
     program = preflight.find_program(agent, here.workspace)
     if (subject := check.subject(found, agent, program)) is None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
-from rooda.errors import RoodaError
+from rooda.errors import ConfigProblem, RoodaError
 from rooda.loops import registry
 from rooda.settings import layers
 from rooda.settings.layers import Settings
@@ -18,6 +18,18 @@ if TYPE_CHECKING:
 def load(workspace: str, config: str | None = None, environ: Mapping[str, str] | None = None) -> Settings:
     """Load the settings from the environment and all settings files; raise one ConfigProblem that lists all errors."""
     return layers.load(workspace, config, environ, registry.own_keys())
+
+
+def load_for_start(where: Where, warn_unknown: bool = False) -> Settings:
+    """Load the settings for a run; raise ConfigProblem also for a misspelt key, unless the user wants only warnings."""
+    return refuse_misspelt(load(where.workspace, where.config), warn_unknown)
+
+
+def refuse_misspelt(found: Settings, warn_unknown: bool = False) -> Settings:
+    """Return the settings. Raises ConfigProblem for a misspelt key, unless the user wants only warnings."""
+    if found.misspelt and not warn_unknown:
+        raise ConfigProblem("\n".join(found.misspelt), "Correct the spelling, or remove the line.")
+    return found
 
 
 def refuse_reserved(workspace: str, config: str | None = None) -> None:

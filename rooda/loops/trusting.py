@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from rooda.errors import ConfigProblem, Undecided, UsageProblem
+from rooda.errors import Undecided, UsageProblem
 from rooda.git.repository import tracks
 from rooda.loops.options import RunOptions
 from rooda.settings import trust_watch
@@ -23,11 +23,8 @@ _ignored: set[str] = set()  # folders whose settings the user chose to ignore in
 def checked(found: Settings, asked: RunOptions, config: str | None, resumed: bool = False) -> Settings:
     """Return the settings to run with, after printing their warnings.
 
-    Raises ConfigProblem for a misspelt key, UsageProblem if git tracks `.rooda`, and Undecided if the user does not
-    trust the workspace's own settings.
+    Raises UsageProblem if git tracks `.rooda`, and Undecided if the user does not trust the workspace's own settings.
     """
-    if found.misspelt and not asked.warn_unknown:
-        raise ConfigProblem("\n".join(found.misspelt), "Correct the spelling, or remove the line.")
     warned(found)
     refuse_tracked(found.workspace)
     if found.untrusted:

@@ -108,7 +108,8 @@ class Invocation(NamedTuple):
 
 
 def invocation(where: Where, asked: RunOptions, resumed: bool = False) -> Invocation:
-    found = trusting.checked(configuration.load(where.workspace, where.config), asked, where.config, resumed)
+    found = configuration.load_for_start(where, asked.warn_unknown)
+    found = trusting.checked(found, asked, where.config, resumed)
     made, look = setup(found, "flow", asked.flags)
     repo = require_repository(where.workspace)
     return Invocation(where, asked, found, made, look, repo, FlowScreen(launch.screen_options(made, asked)))

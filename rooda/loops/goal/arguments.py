@@ -53,7 +53,7 @@ class Prepared(NamedTuple):
 def prepare(where: Where, typed: Json, resumed: bool = False) -> Prepared:
     """Load the settings, check the agent and create the screen of a session."""
     chosen = options.run_options(typed)
-    settings = configuration.load(where.workspace, where.config)
+    settings = configuration.load_for_start(where, chosen.warn_unknown)
     settings = trusting.checked(settings, chosen, where.config, resumed)
     made, look = setup(settings, "goal", chosen.flags, price_raw=True)
     if made.agent is None:

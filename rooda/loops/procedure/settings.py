@@ -232,6 +232,7 @@ def prepared(
     else:
         from rooda.loops import trusting
 
+        found = configuration.refuse_misspelt(found, asked.warn_unknown)
         found = trusting.checked(found, asked, where.config, resumed)
     return found, procedure(found, name, asked.flags)
 

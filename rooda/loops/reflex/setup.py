@@ -34,7 +34,8 @@ class Prepared(NamedTuple):
 
 def prepared(where: Where, asked: RunOptions, own: Json, resumed: bool = False) -> Prepared:
     """Resolve the settings and check the agent. `own`: settings of [reflex] that were given on the command line."""
-    found = trusting.checked(configuration.load(where.workspace, where.config), asked, where.config, resumed)
+    found = configuration.load_for_start(where, asked.warn_unknown)
+    found = trusting.checked(found, asked, where.config, resumed)
     flags = {**asked.flags, **own}
     made, look = setup(found, "reflex", flags)
     if made.agent and _read_only_by_default(found, look, made.agent):
