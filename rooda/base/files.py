@@ -552,11 +552,6 @@ def _skip_line(file: BufferedReader, longest: int) -> None:
         pass
 
 
-def content_key(text: str) -> str:
-    """Return a key that identifies a text: the text itself, or its hash if it is long."""
-    return text if len(text) < 1_048_576 else sha256(text.encode("utf-8", "surrogatepass"))
-
-
 def sha256(data: bytes) -> str:
     import hashlib
 

@@ -40,9 +40,8 @@ class CommandRunner:
         """Run all gates in order, even if one fails. A signal skips the remaining gates."""
         results: list[GateResult] = []
         for place, gate in enumerate(gates, 1):
-            self._emit(GateStarted(gate=gate.name))
             command = Command(gate.command, f"gate-{place}", gate.timeout, iteration + 1)
-            done = self.run((command,))[0]
+            done = self._run_gate(gate, command)
             if done.ended == "interrupted":
                 return Gates(tuple(results), interrupted=True)
             reason = verdict(done, gate, self._context.workspace)
@@ -53,13 +52,23 @@ class CommandRunner:
             results.append(result)
         return Gates(tuple(results))
 
+    def _run_gate(self, gate: Gate, command: Command) -> CommandResult:
+        """Run a gate to its end; report its start while it works already."""
+
+        def report(_: int = 0) -> None:
+            self._emit(GateStarted(gate=gate.name))
+
+        done = self._ended([self._spec(command)._replace(on_start=report, held=False)])[0]
+        if done.ended == "not-started":
+            report()
+        return done
+
     def run(self, commands: Sequence[Command], together: bool = False) -> list[CommandResult]:
         """Run commands to their end, one after the other or all at once, and return their results."""
         rounds = [commands] if together else [[command] for command in commands]
-        return [ran for each in rounds for ran in self._round(each)]
+        return [ran for each in rounds for ran in self._ended(self.specs(each))]
 
-    def _round(self, commands: Sequence[Command]) -> list[CommandResult]:
-        specs = self.specs(commands)
+    def _ended(self, specs: Sequence[supervise.Spec]) -> list[CommandResult]:
         return results_of(supervise.run_all(specs, self._context.signals, self._context.tick), specs)
 
     def specs(self, commands: Sequence[Command]) -> list[supervise.Spec]:

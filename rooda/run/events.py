@@ -80,11 +80,11 @@ class Journal:
 
     def append(self, record: dict[str, Any], durable: bool = False) -> dict[str, Any]:
         """Write a record and return it, with secrets of a recognizable form replaced by stars."""
-        line = encoded(record)
-        if secret_forms.may_have(line):
+        line = encoded(record).encode("utf-8", "replace")
+        if secret_forms.line_may_have(line):
             record = secrets.hide_in(record, ())
-            line = encoded(record)
-        self._write(record, line.encode("utf-8", "replace"), durable)
+            line = encoded(record).encode("utf-8", "replace")
+        self._write(record, line, durable)
         return record
 
     def _write(self, record: dict[str, Any], line: bytes, durable: bool) -> None:

@@ -14,7 +14,8 @@ from rooda.git import traces
 from rooda.run.records import Owner
 
 RUNS = os.path.join(".rooda", "runs")
-SPARE = ".next"
+SPARE = ".next"  # beginning of the names of empty files that were created in advance
+MOST_SPARES = 8
 TEMPORARY = "rooda-"  # prefix of the names of temporary folders
 MEMORY = "/dev/shm"  # in memory, so it has space even if the disk is full
 
@@ -27,7 +28,8 @@ class RunFolder:
         self.problem = ""  # a problem that is not reported yet; see `take_problem`
         self._home = os.path.join(workspace, ".rooda")
         self._path = os.path.join(self._home, "runs", run)
-        self._spare = -1  # descriptor of the next output file, created ahead
+        self._spares: list[tuple[str, int]] = []  # path and descriptor of each file that was created in advance
+        self._taken = 0  # files that were needed since `make_spares`
 
     def ready(self) -> str:
         """Return the path of the folder; create it if it is missing."""
@@ -42,7 +44,8 @@ class RunFolder:
         """Write a file of the run and return its path."""
         path = os.path.join(self.ready(), name)
         try:
-            files.write(path, data, 0o600)
+            if not self._written_to_spare(path, data):
+                files.write(path, data, 0o600)
         except OSError as problem:
             self._move(problem)
             path = os.path.join(self._path, name)
@@ -62,40 +65,52 @@ class RunFolder:
         except OSError:
             return path, -1
 
-    def make_spare(self) -> None:
-        """Create the next output file in advance, while a process works.
+    def make_spares(self) -> None:
+        """Create as many files in advance as were needed since the last call, while a process works.
 
         Done between two agent calls it could take longer than all other work there: ext4 skips the inodes of recently
         deleted files one by one.
         """
-        if self._spare < 0:
-            try:
-                self._spare = files.create_output(os.path.join(self._path, SPARE))
-            except OSError:
-                pass  # `output` will fail the same way and report it
+        wanted, self._taken = min(max(self._taken, 1), MOST_SPARES), 0
+        try:
+            for number in range(len(self._spares), wanted):
+                path = os.path.join(self._path, f"{SPARE}-{number}")
+                self._spares.append((path, files.create_output(path)))
+        except OSError:
+            pass  # `output` will fail the same way and report it
 
     def _renamed(self, path: str) -> int:
-        """Rename the spare file to `path` and return its descriptor; 0 if there is none."""
-        descriptor, self._spare = self._spare, -1
-        if descriptor < 0:
-            return 0
-        try:
-            spare = os.path.join(self._path, SPARE)
-            facts = os.fstat(descriptor)
-            if facts.st_size == 0 and os.path.samestat(facts, os.lstat(spare)):
-                files.rename(spare, path, synced=False)
-                return descriptor
-        except OSError:
-            pass
-        os.close(descriptor)
+        """Rename a spare file to `path` and return its descriptor; 0 if there is none."""
+        self._taken += 1
+        while self._spares:
+            spare, descriptor = self._spares.pop()
+            try:
+                facts = os.fstat(descriptor)
+                if facts.st_size == 0 and os.path.samestat(facts, os.lstat(spare)):
+                    files.rename(spare, path, synced=False)
+                    return descriptor
+            except OSError:
+                pass
+            os.close(descriptor)
         return 0
 
+    def _written_to_spare(self, path: str, data: bytes) -> bool:
+        """Rename a spare file to `path` and write the data to it; False if there is none."""
+        descriptor = self._renamed(path)
+        if not descriptor:
+            return False
+        try:
+            files.write_all(descriptor, data)
+        finally:
+            os.close(descriptor)
+        return True
+
     def close(self) -> None:
-        if self._spare >= 0:
-            os.close(self._spare)
-            self._spare = -1
+        while self._spares:
+            spare, descriptor = self._spares.pop()
+            os.close(descriptor)
             try:
-                files.remove(os.path.join(self._path, SPARE))
+                files.remove(spare)
             except OSError:
                 pass
 

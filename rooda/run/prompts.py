@@ -15,12 +15,15 @@ class Measure(NamedTuple):
     budget: int = 0
 
 
+KEPT = 1_048_576  # characters; a longer text would take memory while the agent works
+
+
 class PromptFile:
     """Writes prompts to files; an unchanged prompt is written again only if its file has changed."""
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
-        self._key = ""  # checksum of the text; the text itself would take memory while the agent works
+        self._text = ""  # of the last prompt, unless it is too long
         self._last: tuple[Prompt, tuple[int, ...]] | None = None
 
     def unchanged(self) -> Prompt | None:
@@ -28,17 +31,19 @@ class PromptFile:
         return self._last[0] if self._last and files.fingerprint(self._last[0].path) == self._last[1] else None
 
     def text(self) -> str:
-        """Return the text of the last prompt; "" if its file has changed."""
+        """Return the text of the last prompt; "" if it is not known any more."""
+        if self._text:
+            return self._text
         last = self.unchanged()
         return files.to_text(files.read_ours(last.path)) if last else ""
 
     def write(self, text: str, stem: str, measure: Measure) -> Prompt:
-        key = files.content_key(text)
-        if key == self._key and (same := self.unchanged()):
-            return same
         data = files.to_bytes(text)
+        digest = files.sha256(data)
+        if self._last and digest == self._last[0].sha256 and (same := self.unchanged()):
+            return same
         path = self._folder.write(f"{stem}-prompt.md", data)
         count, exact = tokens.count(text, measure.encoding)
-        prompt = Prompt(path, files.sha256(data), len(data), count, exact, measure.budget)
-        self._key, self._last = key, (prompt, files.fingerprint(path))
+        prompt = Prompt(path, digest, len(data), count, exact, measure.budget)
+        self._text, self._last = text if len(text) < KEPT else "", (prompt, files.fingerprint(path))
         return prompt

@@ -195,7 +195,7 @@ class Session:
         return prompt
 
     def last_prompt(self) -> str:
-        """Return the text of the last prompt; "" if there is none or its file has changed."""
+        """Return the text of the last prompt; "" if it is not known any more."""
         return self._prompt.text()
 
     def check(self, gates: tuple[Gate, ...], iteration: int) -> Gates:

@@ -149,7 +149,7 @@ def test_a_damaged_log(ws: Workspace, verb: str, line: str) -> None:
 def test_a_transcript_begins_empty(ws: Workspace) -> None:
     """A transcript starts empty, whatever an agent wrote into the file that rooda created ahead."""
     ws.procedure(loop={"promise_signals": True})
-    ws.side(1, 'for f in .rooda/runs/*/.next; do echo "<promise>SUCCESS</promise>" >"$f"; done')
+    ws.side(1, 'for f in .rooda/runs/*/.next-*; do echo "<promise>SUCCESS</promise>" >"$f"; done')
     assert ws.rooda("build", "-n", "3").code == 0
     assert len(ws.calls) == 3
 
