@@ -1,7 +1,6 @@
 """Reads, commits and undoes what an iteration changed in the work tree; does nothing without a git repository."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from rooda.errors import Interrupted
 from rooda.git import commits
@@ -9,12 +8,14 @@ from rooda.git.commits import Committed
 from rooda.git.private import PrivateFiles
 from rooda.git.repository import GitProblem, find
 from rooda.git.snapshots import SnapshotTaker
-from rooda.run.event_records import Emit, Problem
+from rooda.run.event_records import Emit
+from rooda.run.git_problems import GitProblems
 
 if TYPE_CHECKING:
     from rooda.run.recorder import Recorder
 
-T = TypeVar("T")
+_DETACHED = "HEAD is detached: the commits of this run belong to no branch. Keep them: git switch -c NAME"
+_LOST = "Not committed: the earlier work tree is not in git any more. Later changes will be committed"
 
 
 class Changes:
@@ -24,10 +25,10 @@ class Changes:
     """
 
     def __init__(self, workspace: str, family: str, recorder: "Recorder | None", emit: Emit, resumed: bool) -> None:
-        self._workspace, self._family, self._recorder, self._emit = workspace, family, recorder, emit
+        self._workspace, self._family, self._recorder = workspace, family, recorder
         self._resumed = resumed
         self._taker: SnapshotTaker | None = None
-        self._reported: set[str] = set()
+        self._problems = GitProblems(emit)
 
     def tree(self, fresh: bool = True) -> str:
         """Return the ID of a git tree with the files of the work tree; "" if they can't all be read.
@@ -35,7 +36,7 @@ class Changes:
         With `fresh` false, return the tree of the snapshot taken when the iteration began, if there is one.
         """
         known = self._recorder.began if self._recorder and not fresh else None
-        return known.tree if known else self._done(self._read, "", "The work tree can't be compared")
+        return known.tree if known else self._problems.attempt(self._read, "The work tree can't be compared") or ""
 
     def commit(self, base: str, message: str) -> Committed:
         """Commit the paths that differ from the tree `base`; git runs the user's commit hooks."""
@@ -47,9 +48,9 @@ class Changes:
         except Interrupted:
             return Committed(refused="a signal ended git")
         if made.detached:
-            self._report("HEAD is detached: the commits of this run belong to no branch. Keep them: git switch -c NAME")
+            self._problems.report(_DETACHED)
         if made.lost:
-            self._report("Not committed: the earlier work tree is not in git any more. Later changes will be committed")
+            self._problems.report(_LOST)
         return made
 
     def undo(self, number: int) -> str:
@@ -60,6 +61,11 @@ class Changes:
         """Finish an undo that was cut off. It was restoring the snapshot `began`; `kept` has the undone changes."""
         if self._recorder:
             self._recorder.finish_undo(began, kept)
+
+    def begin_repeated(self, began: str) -> None:
+        """Let an undo of the next iteration restore the snapshot `began`."""
+        if self._recorder:
+            self._recorder.begin_repeated(began)
 
     def _read(self) -> str:
         seen = self._open().read()
@@ -72,19 +78,3 @@ class Changes:
             repo = find(self._workspace)
             self._taker = SnapshotTaker(repo, ("", "", "", self._family), PrivateFiles(repo, kept=self._resumed))
         return self._taker
-
-    def _done(self, work: Callable[[], T], otherwise: T, what: str) -> T:
-        try:
-            return work()
-        except GitProblem as problem:
-            self._report(f"{what}: {problem.what}")
-        except Interrupted:
-            self._report(f"{what}: a signal ended git")
-        except OSError as problem:
-            self._report(f"{what}: {problem.filename or 'git'}: {problem.strerror or problem}")
-        return otherwise
-
-    def _report(self, text: str) -> None:
-        if text not in self._reported:
-            self._reported.add(text)
-            self._emit(Problem(text=text))

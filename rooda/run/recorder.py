@@ -1,10 +1,9 @@
 """Takes the snapshots of a session. Each problem is reported once, and the loop continues."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rooda.base.json import Json
-from rooda.errors import Interrupted
 from rooda.git import command, restore
 from rooda.git.private import PrivateFiles
 from rooda.git.repository import GitProblem, find
@@ -12,9 +11,8 @@ from rooda.git.retention import AFTER, BEFORE, UNDO, Snapshot, belongs_to_anothe
 from rooda.git.snapshots import KEEP, SnapshotTaker, prune, snapshot_at
 from rooda.git.work_tree import Reading
 from rooda.run.event_records import Emit, Event, Problem, SnapshotOmitted, SnapshotTaken
+from rooda.run.git_problems import GitProblems
 from rooda.run.records import Owner
-
-T = TypeVar("T")
 
 
 class Recorder:
@@ -26,9 +24,10 @@ class Recorder:
         self._turn: int | None = None
         self._taker: SnapshotTaker | None = None
         self._failed = False
-        self._reported: set[str] = set()
+        self._problems = GitProblems(emit, self._consequence)
         self._left_out: set[str] = set()
         self.began: Snapshot | None = None  # the snapshot from the beginning of the current turn
+        self._first: Snapshot | None = None  # that of a turn that a crash cut off, and that is repeated
 
     def before(self, event: Event) -> None:
         """Take the snapshot at the end of a turn, before the event that ends it is written."""
@@ -52,11 +51,12 @@ class Recorder:
 
     def undo(self, number: int) -> str:
         """Restore the files as they were when turn `number` began; return the ref that keeps what was undone, or ""."""
-        began, taker = self.began, self._taker
+        taker, is_repeated = self._taker, bool(self._first and self._first.iteration == number)
+        began = self._first if is_repeated else self.began
         if began is None or taker is None or began.iteration != number:
-            self._report("Not undone: there is no snapshot of the beginning of the iteration")
+            self._problems.report("Not undone: there is no snapshot of the beginning of the iteration")
             return ""
-        return self._attempt(lambda: self._undo(taker, began), "Not undone") or ""
+        return self._problems.attempt(lambda: self._undo(taker, began), "Not undone") or ""
 
     def _undo(self, taker: SnapshotTaker, began: Snapshot) -> str:
         seen = taker.read()
@@ -71,12 +71,17 @@ class Recorder:
         )
         restore.apply(taker.repo, taker.index, plan)
         if left := restore.left_alone(plan):
-            self._report(f"Not all of iteration {began.iteration} was undone: {'; '.join(left)}")
+            self._problems.report(f"Not all of iteration {began.iteration} was undone: {'; '.join(left)}")
         return kept.ref if kept else ""
+
+    def begin_repeated(self, began: str) -> None:
+        """Let an undo of the turn that began with the snapshot `began` restore it, although the turn begins again."""
+        what = "The snapshot of the iteration that was cut off can't be read"
+        self._first = self._problems.attempt(lambda: snapshot_at(self.taker().repo, began), what)
 
     def finish_undo(self, began: str, kept: str) -> None:
         """Finish an undo that was cut off: restore to `began` each file that is unchanged since the snapshot `kept`."""
-        self._attempt(lambda: self._finish_undo(began, kept), "An undo that was cut off can't be finished")
+        self._problems.attempt(lambda: self._finish_undo(began, kept), "An undo that was cut off can't be finished")
 
     def _finish_undo(self, began: str, kept: str) -> None:
         taker, target = self.taker(), snapshot_at(find(self._workspace), began)
@@ -93,26 +98,18 @@ class Recorder:
         )
         if plan.changes:
             restore.apply(taker.repo, taker.index, plan)
-            self._report(f"Finished undoing iteration {target.iteration}, which was cut off; it is kept as {kept[:12]}")
+            text = f"Finished undoing iteration {target.iteration}, which was cut off; it is kept as {kept[:12]}"
+            self._problems.report(text)
 
     def _take(self, wanted: Sequence[tuple[int, str]]) -> None:
         """Take the wanted snapshots from one read of the work tree: one turn may end just as the next begins."""
         self.began = None
-        self._attempt(lambda: self._take_from_one_read(wanted), "No snapshot")
+        self._problems.attempt(lambda: self._take_from_one_read(wanted), "No snapshot")
 
-    def _attempt(self, work: Callable[[], T], what: str) -> T | None:
-        """Return the result of `work`, which uses git. If it fails, report the problem after `what`; return None."""
-        try:
-            return work()
-        except GitProblem as problem:
-            self._failed = self._taker is None
-            rest = "; the loop continues without snapshots" if self._failed else ""
-            self._report(f"{what}: {problem.what}{rest}")
-        except Interrupted:
-            self._report(f"{what}: a signal ended git")
-        except OSError as problem:
-            self._report(f"{what}: {problem.filename or 'the work tree'}: {problem.strerror or problem}")
-        return None
+    def _consequence(self) -> str:
+        """Take no snapshots any more if git has failed before the first one; return a text that says so."""
+        self._failed = self._taker is None
+        return "; the loop continues without snapshots" if self._failed else ""
 
     def _take_from_one_read(self, wanted: Sequence[tuple[int, str]]) -> None:
         taker = self.taker()
@@ -123,9 +120,9 @@ class Recorder:
             made = self._save(taker, seen, iteration, moment)
             self.began = made if moment == BEFORE and not seen.trouble else None
         if text := command.warning(self._workspace):
-            self._report(text)
+            self._problems.report(text)
         if seen.trouble:
-            self._report(f"The snapshots are incomplete: {seen.trouble}")
+            self._problems.report(f"The snapshots are incomplete: {seen.trouble}")
 
     def _save(self, taker: SnapshotTaker, seen: Reading, iteration: int, moment: str) -> Snapshot:
         made, fresh = taker.save(seen, iteration, moment)
@@ -143,7 +140,7 @@ class Recorder:
             if found := taker.put_back():
                 self._emit(Problem(text=f"A snapshot was changed: {found}"))
         except GitProblem as problem:
-            self._report(f"The newest snapshot is lost: {problem.what}")
+            self._problems.report(f"The newest snapshot is lost: {problem.what}")
 
     def _report_left_out(self, paths: Sequence[str]) -> None:
         """Report private files that are left out of the snapshots, each once."""
@@ -158,8 +155,3 @@ class Recorder:
         prune(repo, KEEP - 1, lambda tip: tip.family == family)
         private = None if self._owner.setup.snapshot_private else PrivateFiles(repo, kept=self._owner.resumed)
         return SnapshotTaker(repo, (self._run, kind.name, name, family), private)
-
-    def _report(self, text: str) -> None:
-        if text not in self._reported:
-            self._reported.add(text)
-            self._emit(Problem(text=text))

@@ -129,6 +129,9 @@ class Effects(World):
     def finish_undo(self, began: str, kept: str) -> None:
         self._changes.finish_undo(began, kept)
 
+    def begin_repeated(self, began: str) -> None:
+        self._changes.begin_repeated(began)
+
     def wait(self, seconds: float) -> None:
         self._session.wait(seconds)
 

@@ -80,9 +80,16 @@ class BaselineEnded(Event, name="baseline.ended", durable=True):
     passed: list[str]  # names of the gates that are green
 
 
+class RecheckStarted(Event, name="recheck.started"):
+    """A run resumes at its iteration limit, and its last iteration was cut off: rooda runs the gates, then ends it."""
+
+    iteration: int  # the last iteration
+
+
 class IterationStarted(Event, name="iteration.started"):
     iteration: int
     max_iterations: int  # the limit, 0 = none
+    base: str = ABSENT  # only with `commit = "green"`: the work tree at the last commit by rooda, or at the start
 
 
 class IterationEnded(Event, name="iteration.ended", durable=True):

@@ -16,6 +16,7 @@ from rooda.loops.procedure.events import (
     IterationEnded,
     IterationStarted,
     LastIteration,
+    RecheckStarted,
     RunEnded,
 )
 from rooda.loops.procedure.model import Procedure
@@ -46,7 +47,7 @@ def ooda(turns: Turns, start: OodaState, procedure: Procedure, world: World, ear
     state = turns.carry(start)
     past = begun(procedure, state, world, earlier)
     while (ending := why_stop(state, world.signalled(), past, procedure) or at_limit(world.reached_limit())) is None:
-        world.emit(IterationStarted(iteration=state.iteration, max_iterations=state.max_iterations))
+        world.emit(iteration_started(state, past))
         try:
             prompt = world.compose(procedure, state.iteration)
             if world.signalled():
@@ -77,6 +78,10 @@ def ooda(turns: Turns, start: OodaState, procedure: Procedure, world: World, ear
     return ending
 
 
+def has_reached_limit(state: OodaState) -> bool:
+    return 0 < state.max_iterations <= state.iteration
+
+
 class Turn(NamedTuple):
     """The result of one iteration."""
 
@@ -89,13 +94,22 @@ class Turn(NamedTuple):
 
 
 def begun(procedure: Procedure, state: OodaState, world: World, earlier: Progress) -> Progress:
-    """Finish an interrupted undo, run the baseline if a new run needs it, and return the progress to begin with."""
+    """Finish an interrupted undo, run the gates if their results are needed, and return the progress to begin with."""
     past = progress.forgiven(procedure, earlier)
-    gates = procedure.gates or ()
     if procedure.on_red == "undo" and all(past.undoing):
         world.finish_undo(*past.undoing)
+    elif procedure.on_red == "undo" and past.repeated:
+        world.begin_repeated(past.repeated)
     if progress.commits(procedure) and not past.base:
         past = past._replace(base=world.tree())
+    if has_reached_limit(state):
+        return rechecked(procedure, state, world, past)
+    return with_baseline(procedure, state, world, past)
+
+
+def with_baseline(procedure: Procedure, state: OodaState, world: World, past: Progress) -> Progress:
+    """Run the gates before the first iteration if a setting asks for it."""
+    gates = procedure.gates or ()
     if not procedure.baseline or not gates or past.baseline or state.iteration or world.signalled():
         return past
     world.emit(BaselineStarted(iteration=-1))
@@ -107,6 +121,17 @@ def begun(procedure: Procedure, state: OodaState, world: World, earlier: Progres
     passed = [name for name in results if name not in failed]
     world.emit(BaselineEnded(gates=results, failed=failed, passed=passed))
     return past._replace(baseline=results, gates=results)
+
+
+def rechecked(procedure: Procedure, state: OodaState, world: World, past: Progress) -> Progress:
+    """Run the gates at a resume that only ends the run, if the last iteration was cut off: exit code 0 needs them."""
+    if not progress.must_recheck(procedure, past, state.iteration, state.consecutive_failures):
+        return past
+    world.emit(RecheckStarted(iteration=state.iteration - 1))
+    found = world.check(procedure.gates or (), state.iteration - 1)
+    if found.interrupted:
+        return past._replace(unjudged=True)
+    return past._replace(last={**past.last, "gates_failed": found.summary})
 
 
 def judged(procedure: Procedure, state: OodaState, past: Progress, before: str, reply: Reply, world: World) -> Turn:
@@ -160,7 +185,7 @@ def why_stop(
         return Ending("failures", FAILED)
     if past.over == "stuck":
         return Ending("stuck", FAILED)
-    if 0 < state.max_iterations <= state.iteration:
+    if has_reached_limit(state) and not past.unjudged:
         is_gated = procedure is None or bool(procedure.gates)
         is_red = progress.ends_red(past, state.consecutive_failures, is_gated)
         return Ending("max-iterations", FAILED if is_red else OK)
@@ -187,6 +212,11 @@ def next_state(state: OodaState, turn: Turn, now: str) -> OodaState:
         return closed._replace(consecutive_failures=state.consecutive_failures + 1)
     status = COMPLETED if turn.seen.reply.promise == "SUCCESS" else RUNNING
     return closed._replace(consecutive_failures=0, status=status)
+
+
+def iteration_started(state: OodaState, past: Progress) -> IterationStarted:
+    base = {"base": past.base} if past.base else {}
+    return IterationStarted(iteration=state.iteration, max_iterations=state.max_iterations, **base)
 
 
 def iteration_ended(before: OodaState, state: OodaState, turn: Turn) -> IterationEnded:

@@ -13,7 +13,9 @@ from rooda.agents.records import Reply
 from rooda.loops.procedure.model import NO_PROGRESS, Procedure
 from rooda.run.records import Gates
 
-EVENTS = ("baseline.ended", "iteration.ended", "snapshot.taken")  # the events from which a resume rebuilds Progress
+EVENTS = (  # the events from which a resume rebuilds Progress
+    *("baseline.ended", "iteration.started", "agent.started", "iteration.ended", "snapshot.taken", "run.ended"),
+)
 Results: TypeAlias = Mapping[str, str]  # results by name of the gate; empty: not known
 
 
@@ -29,7 +31,9 @@ class Progress(NamedTuple):
     base: str = ""  # the work tree at the last commit by rooda, or at the start
     over: str = ""  # the threshold that is reached: "stuck", "blocked" or ""
     undoing: tuple[str, str] = ("", "")  # of an undo that was cut off: snapshot to restore, snapshot to keep
+    repeated: str = ""  # the snapshot from the beginning of an iteration that a crash cut off while its agent worked
     last: Mapping[str, Any] = {}  # the event `iteration.ended` of the last iteration that was not interrupted
+    unjudged: bool = False  # the last iteration before the limit was cut off, and so was the check of its gates
 
 
 NOTHING = Progress()
@@ -175,9 +179,13 @@ def recalled(events: Iterable[Mapping[str, Any]]) -> Progress:
         elif event == "snapshot.taken":
             began = record["commit"] if record["moment"] == "before" else past.undoing[0]
             past = past._replace(undoing=(began, record["commit"] if record["moment"] == "undo" else ""))
-        elif event == "iteration.ended":
-            past = past._replace(undoing=("", ""))
-            if record.get("outcome") != "interrupted":
+        elif event == "iteration.started":
+            past = past._replace(base=record.get("base", past.base))
+        elif event == "agent.started":
+            past = past._replace(repeated=past.repeated or past.undoing[0])
+        elif event in ("iteration.ended", "run.ended"):
+            past = past._replace(undoing=("", ""), repeated="")
+            if event == "iteration.ended" and record.get("outcome") != "interrupted":
                 past = past._replace(**record.get("remembered", {}), last=record)
     return past
 
@@ -187,6 +195,15 @@ def forgiven(procedure: Procedure, past: Progress) -> Progress:
     if counts_blocked(procedure) and past.blocked >= procedure.blocked_threshold:
         past = past._replace(blocked=0, tree="", reason="")
     return past._replace(stuck=0) if past.stuck >= procedure.stuck_after else past
+
+
+def must_recheck(procedure: Procedure, past: Progress, iterations: int, failures: int) -> bool:
+    """True if the gates must run before a resume at the iteration limit can end the run.
+
+    The last iteration is not on record, since it was cut off. Without any on record, failures in a row decide.
+    """
+    is_known = past.last.get("iteration") == iterations - 1 if past.last else bool(failures)
+    return bool(procedure.gates) and not is_known
 
 
 def ends_red(past: Progress, failures: int, gated: bool) -> bool:

@@ -43,6 +43,10 @@ def _baseline_ended(record: Json) -> list[Line]:
     return [info(f"Baseline: {baseline_text(record)}", to_stderr=True)]
 
 
+def _recheck_started(record: Json) -> list[Line]:
+    return [info(f"Iteration {record['iteration'] + 1} was cut off; running the quality gates", to_stderr=True)]
+
+
 def baseline_text(record: Json) -> str:
     """Return the gates' results before the first iteration: `tests red, lint green`."""
     return ", ".join([*(f"{gate} red" for gate in record["failed"]), *(f"{gate} green" for gate in record["passed"])])
@@ -183,6 +187,7 @@ def _next(record: Json) -> str:
 WORDS = Words(lambda record: str(record["procedure"]), _cause, _next)
 LINES: LineMakers = {
     "baseline.ended": _baseline_ended,
+    "recheck.started": _recheck_started,
     "run.started": _run_started,
     "run.resumed": _run_resumed,
     "run.ended": _run_ended,

@@ -60,5 +60,8 @@ class World(Protocol):
     def finish_undo(self, began: str, kept: str) -> None:
         """Finish an undo that was cut off: restore the snapshot `began`; the snapshot `kept` has the undone changes."""
 
+    def begin_repeated(self, began: str) -> None:
+        """Let an undo of the next iteration restore the snapshot `began`: it repeats one that a crash cut off."""
+
     def wait(self, seconds: float) -> None:
         """Sleep for that many seconds, or until a signal arrives."""

@@ -240,6 +240,32 @@ def test_E_15_a_kill_before_the_undo_keeps_the_work(ws: Workspace) -> None:
     assert fsck.returncode == 0, fsck.stderr
 
 
+def test_E_15_an_undo_goes_back_to_before_a_kill(ws: Workspace) -> None:
+    """SIGKILL in iteration 1, twice: its half-done work is no start to go back to. `--redo` brings all of it back."""
+    repository(ws, UNDO)
+    for call, change in ((1, "echo 2 >a"), (2, "echo half >new")):
+        ws.side(call, f"{change}; kill -9 $PPID; sleep 30")
+        ws.start(*(("build", "-n", "1") if call == 1 else ("resume", "build"))).finish()
+        until(lambda: not ws.leftovers(), what="all processes to be gone")
+    ws.side(3, "cat a new >seen; touch bad")
+    run = ws.rooda("resume", "build")
+    assert run.code == 1 and "The changes of iteration 1 were undone" in run.err, run.both
+    assert ws.read("a") == "1\n" and not ws.exists("new") and not ws.exists("bad")
+    assert ws.rooda("undo", "--redo", "--yes").code == 0
+    assert ws.read("seen") == "2\nhalf\n" and ws.exists("bad")
+
+
+def test_E_15_what_a_kill_in_iteration_1_left_is_committed(ws: Workspace) -> None:
+    """The first green iteration commits everything that the run has changed since its start."""
+    repository(ws, GREEN)
+    ws.write("mine", "by hand\n")
+    ws.side(1, "echo 2 >a; kill -9 $PPID; sleep 30")
+    ws.start("build", "-n", "1").finish()
+    until(lambda: not ws.leftovers(), what="all processes to be gone")
+    assert ws.rooda("resume", "build").code == 0
+    assert ws.git("show", "--name-only", "--format=", "HEAD").split() == ["a"]
+
+
 def test_E_15_status_says_what_rooda_does_with_the_changes(ws: Workspace) -> None:
     """That rooda commits, that an iteration was undone, and what git refused; the baseline is in it, too (E-10)."""
     repository(ws, UNDO | GREEN, {"tests": "test ! -e bad", "lint": "echo ugly; test -e fine"})

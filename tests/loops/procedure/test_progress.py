@@ -208,13 +208,27 @@ def test_E_12_without_events_the_failures_in_a_row_count(ws: Workspace, failures
 
 
 def test_E_12_a_red_baseline_and_a_cut_off_iteration(ws: Workspace) -> None:
-    """A resume at the limit has only the baseline to judge by, and must not end with 0."""
+    """A resume at the limit runs the gates, and must not end with 0."""
     red_repository(ws)
     ws.side(1, "kill -INT $PPID; sleep 30")
     assert ws.rooda("build", "-n", "1").code == 130
     run = ws.rooda("resume", "build")
-    assert run.code == 1 and "Ended with red gates: tests; exit code 1" in run.err, run.both
+    assert run.code == 1 and "Ended with red gates: tests (exit 1); exit code 1" in run.err, run.both
     assert len(ws.calls) == 1
+
+
+@pytest.mark.parametrize(("left", "code"), [("bad", 1), ("good", 0)])
+def test_E_12_the_gates_judge_a_last_iteration_that_was_cut_off(ws: Workspace, left: str, code: int) -> None:
+    """With nothing red on record; exit 0 means that they are green now. A signal during the check decides nothing."""
+    stop = 'test ! -e stop || { rm stop; kill -TERM $PPID; sleep 30; }'
+    ws.procedure(gates={"tests": f"{stop}; test ! -e bad"})
+    ws.side(2, f"touch {left} stop; kill -INT $PPID; sleep 30")
+    assert ws.rooda("build", "-n", "2").code == 130
+    assert ws.rooda("resume", "build").code == 143 and ws.state()["status"] == "interrupted"
+    run = ws.rooda("resume", "build")
+    assert run.code == code and "Iteration 2 was cut off; running the quality gates" in run.err, run.both
+    assert ("red gates: tests (exit 1)" in run.err) == bool(code)
+    assert len(ws.calls) == 2 and ws.state() is None
 
 
 BLOCKED = {"promise_signals": True, "blocked_threshold": 2}
