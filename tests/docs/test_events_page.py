@@ -161,7 +161,7 @@ def recorded(ws: Workspace) -> list[dict[str, Any]]:
 
 
 def judged(ws: Workspace) -> list[str]:
-    """Runs that end red, stuck and blocked, and one whose iterations are undone, refused by git, and committed."""
+    """Runs that end red, stuck and blocked, one that undoes, commits and is refused by git, and one that is cut off."""
     shutil.rmtree(f"{ws.path}/.rooda", ignore_errors=True)
     ws.procedure("stuck", 'count_failures = "no-progress"\nstuck_after = 1\n', gates={"tests": "false"})
     ws.procedure("blocked", "promise_signals = true\nblocked_threshold = 1\n")
@@ -178,7 +178,11 @@ def judged(ws: Workspace) -> list[str]:
     assert [ran.code for ran in found] == [1, 1, 0, 1], [ran.err for ran in found]
     red = ws.rooda("read", "-n", "1", "--json", "--ai-cmd", "false")
     assert red.code == 1, red.err
-    return [line for ran in (*found, red) for line in ran.lines]
+    ws.procedure("cut", gates={"tests": "true"})
+    ws.signal_at(len(ws.calls) + 1)
+    cut = [ws.rooda("cut", "-n", "1", "--json"), ws.rooda("resume", "cut", "--json")]
+    assert [ran.code for ran in cut] == [130, 0], cut[1].err
+    return [line for ran in (*found, red, *cut) for line in ran.lines]
 
 
 def limited(ws: Workspace) -> list[str]:
