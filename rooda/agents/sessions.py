@@ -57,7 +57,7 @@ def _matching(folder: str, parts: list[str]) -> Iterator[str]:
     first, rest = parts[0], parts[1:]
     names = [first]
     if first == NEWEST or "*" in first:
-        names = sorted(files.list_folder(folder), reverse=True)
+        names = sorted(files.list_if_readable(folder), reverse=True)
         names = names[:2] if first == NEWEST else fnmatch.filter(names, first)
     for name in names:
         yield from _matching(os.path.join(folder, name), rest)

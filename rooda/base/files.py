@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 LARGEST = 67_108_864  # bytes of a file that is read whole
 LARGEST_OF_GIT = 2_147_483_648  # bytes of an index or a log of git
 CHUNK = 65_536
+_NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENAMETOOLONG)
 MOST_HELD = 8  # replaced files that are kept open
 unsynced: set[str] = set()  # replaced files whose old content a power cut may still bring back
 _replaced: list[int] = []  # descriptors of replaced files, still open
@@ -461,7 +462,17 @@ def usual_mode() -> int:
 
 
 def list_folder(path: str) -> list[str]:
-    """Return the names in a folder; empty if it can't be read."""
+    """Return the names in a folder; empty if there is none, or access is denied. Raises OSError if the disk fails."""
+    try:
+        return os.listdir(path)
+    except OSError as problem:
+        if problem.errno not in _NO_FOLDER:
+            raise
+        return []
+
+
+def list_if_readable(path: str) -> list[str]:
+    """Return the names in a folder; empty if it can't be read. Only for callers that decide nothing by them."""
     try:
         return os.listdir(path)
     except OSError:

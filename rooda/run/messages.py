@@ -63,6 +63,7 @@ class Inbox:
         self._loop, self._emit = owner.kind.name, emit
         self._ignored: set[str] = set()
         self._applied = 0
+        self._last: dict[str, list[Message]] = {}  # the messages that were read last, keyed by folder
         self._given: list[str] = []  # notes of the current prompt
         earlier = [each for each in run_folder.all_of(workspace, owner.name) if os.path.basename(each) != folder.run]
         self._earlier = [each for each in earlier if os.path.isdir(os.path.join(each, FOLDER))]
@@ -103,13 +104,21 @@ class Inbox:
         return bool(self._earlier) or bool(self._own())
 
     def _own(self) -> list[Message]:
-        return _messages(self._own_folder, self._refuse)
+        return self._read(self._own_folder)
 
     def _notes(self, folders: Sequence[str], iteration: int) -> Iterator[Message]:
         for folder in folders:
-            for note in _messages(folder, self._refuse):
+            for note in self._read(folder):
                 if note.kind == NOTE and note.loop == self._loop and _given(note) in (None, iteration):
                     yield note
+
+    def _read(self, folder: str) -> list[Message]:
+        """Return a session's messages; if the disk fails, those that were read last: the user's limits must stay."""
+        try:
+            self._last[folder] = _messages(folder, self._refuse)
+        except OSError:
+            pass
+        return self._last.get(folder, [])
 
     def _refuse(self, path: str) -> None:
         if path not in self._ignored:

@@ -128,6 +128,18 @@ def straced(ws: Workspace, *options: str, turns: int = 1, **loop: object) -> Ran
         ws.command = real  # type: ignore[method-assign]
 
 
+@pytest.mark.parametrize("place", [1, 2, 5])
+def test_a_folder_that_the_disk_cannot_list_is_not_empty(ws: Workspace, library: str, place: int) -> None:
+    """A resume without its earlier sessions would forget their limits: it ends with the disk's error, nothing starts."""
+    ws.procedure("build")
+    ws.signal_at(1)
+    assert ws.rooda("build", "-n", "2", "--max-cost", "1").code == 130
+    before = ws.state()
+    ran = ws.rooda("resume", "build", env=fault_at(ws, library, "list", place, "/.rooda/runs", str(errno.EIO)))
+    assert ran.code == 1 and ".rooda/runs: Input/output error" in ran.err, ran.both
+    assert len(ws.calls) == 1 and ws.state() == before
+
+
 def loop_calls(ws: Workspace, also: str = "") -> list[str]:
     """What the loop process called, one line each: the one that opened the lock. `also` by others, if one is named."""
     lines = [line.split(maxsplit=1) for line in Path(ws.root, "strace.log").read_text().splitlines()]

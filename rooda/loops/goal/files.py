@@ -108,7 +108,7 @@ def delete_state(place: Place) -> None:
 
 def tidy(place: Place) -> None:
     """Delete temporary files left by interrupted writes."""
-    for name in files.list_folder(place.folder):
+    for name in files.list_if_readable(place.folder):
         if name.endswith(".tmp") and name.startswith(TEMPORARY):
             files.remove(place.file(name))
 

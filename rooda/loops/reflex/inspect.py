@@ -54,10 +54,10 @@ def text_of(place: Place, digest: str) -> str | None:
     if now is not None and base_files.sha256(now) == digest:
         return base_files.to_text(now)
     runs = os.path.join(place.workspace, RUNS)
-    for run in sorted(base_files.list_folder(runs), reverse=True):
+    for run in sorted(base_files.list_if_readable(runs), reverse=True):
         if f"-{place.alias}-" not in run:
             continue
-        for name in sorted(base_files.list_folder(os.path.join(runs, run))):
+        for name in sorted(base_files.list_if_readable(os.path.join(runs, run))):
             if name.startswith("artifact-") and digest[:16] in name:
                 data = _read(os.path.join(runs, run, name))
                 if data is not None and base_files.sha256(data) == digest:

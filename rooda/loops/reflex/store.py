@@ -219,7 +219,7 @@ def remove(place: Place) -> list[str]:
 
 
 def _leftovers(folder: str, starts: tuple[str, ...]) -> list[str]:
-    return [entry for entry in files.list_folder(folder) if entry.startswith(starts) and entry.endswith(".tmp")]
+    return [entry for entry in files.list_if_readable(folder) if entry.startswith(starts) and entry.endswith(".tmp")]
 
 
 def _repair(place: Place, found: reflex_files.Found) -> None:
