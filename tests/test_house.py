@@ -24,13 +24,13 @@ LONG_MODULE = 500  # from here on ARCHITECTURE.md says why it is one thing
 
 # Files of these names, in any slice, and these modules of the platform, import only pure modules.
 PURE_NAMES = {"state", "model", "world", "rules", "loop", "contract", "scoring", "criteria", "plan", "planning",
-              "answers", "boundaries", "statistics", "shape",
+              "answers", "task_plan", "boundaries", "statistics", "shape",
               "checklist", "closing", "phases", "prompts", "history", "events", "feedback", "progress"}  # fmt: skip
 PURE = {"errors", "base/json", "base/text", "base/secrets", "base/secret_forms", "base/secret_names",
         "base/yaml", "agents/records", "agents/outcome", "agents/last_words", "agents/error_text", "agents/backoff",
         "agents/prices", "git/retention",
         "run/budgets", "run/gate_words", "run/gates_md", "run/records", "run/setup", "run/spending", "run/ended",
-        "run/placeholders",
+        "run/placeholders", "run/task_lists",
         "run/event_records", "run/tally", "run/vocabulary", "loops/kernel"}  # fmt: skip
 
 # Who may use what reaches the world. A name ending in / is a room.

@@ -9,7 +9,7 @@ from rooda.loops.flow import boundaries, effects, topology
 from rooda.loops.flow import contract as flow_contract
 from rooda.loops.flow.artifacts import header, read_state
 from rooda.loops.flow.contract import Broken
-from rooda.loops.goal import answers, criteria, scoring, shape, watched_files
+from rooda.loops.goal import answers, criteria, scoring, shape, task_plan, watched_files
 from rooda.loops.goal import plan as goal_plan
 from rooda.loops.goal import rules as goal_rules
 from rooda.loops.procedure import feedback
@@ -17,7 +17,7 @@ from rooda.loops.reflex import contract, drafting, rules
 from rooda.loops.reflex.contract import Breach
 from rooda.loops.reflex.state import decoded, encoded
 from rooda.processes.regex import search
-from rooda.run import gate_programs, gates_md
+from rooda.run import gate_programs, gates_md, task_lists
 from tests.fuzz.fuzz_room import put, room, seen, text
 
 
@@ -126,11 +126,15 @@ def shape_file(data: bytes) -> None:
 
 
 def task_list(data: bytes) -> None:
-    """A PRD: each of its tasks is a step once, or named as lost."""
+    """A list of tasks: each task is a step once, or named as lost, and has a line of the file."""
     said = text(data)
-    plan = goal_plan.read_tasks(said)
-    assert goal_plan.is_list(said) or not plan.steps
-    assert len(plan.steps) + bool(plan.unclear) >= min(1, len(goal_plan._HEAD.findall(said)))
+    try:
+        listed = task_lists.read(said)
+    except task_lists.UnknownForm:
+        return
+    plan = task_plan.read_tasks(listed, said)
+    assert listed.items and (plan.unclear or len(plan.steps) + len(plan.finished) == len(listed.items))
+    assert all(0 <= item.line <= said.count("\n") + 1 for item in listed.items)
 
 
 def specification(data: bytes) -> None:

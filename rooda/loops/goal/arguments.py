@@ -13,7 +13,7 @@ from rooda.base.json import Json, loads
 from rooda.errors import ConfigProblem, UsageProblem
 from rooda.loops import configuration, launch, options, trusting
 from rooda.loops.goal import plan as goal_plan
-from rooda.loops.goal import scoring
+from rooda.loops.goal import scoring, task_plan
 from rooda.loops.goal.criteria import EXECUTION, Criterion
 from rooda.loops.goal.files import Place
 from rooda.loops.goal.plan import Plan
@@ -23,7 +23,9 @@ from rooda.loops.goal.scoring import COLLEAGUE, TOOL, Scores
 from rooda.loops.goal.shape import Shape, read_shape
 from rooda.loops.goal.view import GoalScreen
 from rooda.loops.options import RunOptions
+from rooda.run import task_lists
 from rooda.run.setup import Setup
+from rooda.run.task_lists import UnknownForm
 from rooda.settings import agents
 from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
@@ -155,8 +157,8 @@ def shape_source(where: Where) -> Source:
 def _plan_facts(path: str, data: bytes) -> list[Fact]:
     text = files.to_text(data)
     try:
-        plan = _written_plan(text)
-    except (ValueError, TypeError):
+        plan = _written_plan(text, path)
+    except UnknownForm:
         return []
     return _facts(path, plan)
 
@@ -172,29 +174,24 @@ def plan_option(where: Where, path: str | None) -> Plan | None:
     if path is None:
         return None
     try:
-        return _written_plan(_content(where, path))
-    except ValueError as problem:
-        form = f"it is not valid JSON: {problem}" if str(problem) else "it is neither JSON nor a task list"
-    except TypeError:
-        form = "it is JSON without `criteria`, `steps` or `userStories`"
-    forms = "a plan as JSON, a prd.json with `userStories`, headings `### Task 1: …`, or a list of `- [ ]` boxes"
-    raise UsageProblem(f"{path} has no form that rooda knows: {form}.", f"A plan file is {forms}.")
+        return _written_plan(_content(where, path), path)
+    except UnknownForm as problem:
+        hint = f"A plan file is a plan as JSON, {task_lists.FORMS}."
+        raise UsageProblem(f"{path} has no form that rooda knows: {problem}.", hint) from None
 
 
-def _written_plan(text: str) -> Plan:
-    """Read a user's plan; raise ValueError if its form is unknown, TypeError if it is JSON but not a plan."""
-    if not text.lstrip().startswith(("{", "[{")):
-        if goal_plan.is_list(text):
-            return goal_plan.read_tasks(text)
-        raise ValueError
-    found = loads(text)
-    if not isinstance(found, dict):
-        raise TypeError
-    if (stories := goal_plan.read_stories(found)) is not None:
-        return stories
-    if not {"criteria", "steps", "scores"} & set(found):
-        raise TypeError
-    return goal_plan.read_plan(found)
+def _written_plan(text: str, name: str = "") -> Plan:
+    """Read a user's plan: JSON with criteria, steps or scores, else a list of tasks; UnknownForm if it is neither."""
+    found = None
+    if text.lstrip().startswith("{"):
+        try:
+            found = loads(text)
+        except ValueError as problem:
+            raise UnknownForm(task_lists.invalid(problem)) from None
+    if isinstance(found, dict) and "userStories" not in found and {"criteria", "steps", "scores"} & set(found):
+        return goal_plan.read_plan(found)
+    listed = task_lists.read(text, name)
+    return task_plan.read_tasks(listed, "" if listed.form == task_lists.STORIES else text)
 
 
 def criteria_options(pairs: tuple[str, ...], holdout: bool) -> list[Criterion]:

@@ -5,10 +5,11 @@ import os
 
 import pytest
 
-from rooda.loops.goal import plan as goal_plan
 from rooda.loops.goal import shape as goal_shape
+from rooda.loops.goal import task_plan
 from rooda.loops.goal.criteria import Criterion
 from rooda.loops.goal.plan import MustNot, Plan
+from rooda.run import task_lists
 from tests.kit.goal import SPEC, A, B, Goals, claim, plan
 from tests.kit.workspace import FAKE_AI
 
@@ -139,7 +140,7 @@ def test_CU_36_missing_and_circular_tasks_are_refused(g: Goals) -> None:
     g.write("tasks.md", TASKS.replace("[]", "[T-010]"))
     ran = g.run("--plan", "tasks.md", "--score", "2,2,2,2,2", "--evidence", "this or that")
     assert ran.code == 3 and "T-010, T-002: blocked by" in ran.err and not g.calls
-    written = goal_plan.read_tasks(TASKS.replace("[x]", "[ ]")).criteria
+    written = task_plan.read_tasks(task_lists.read(TASKS.replace("[x]", "[ ]"))).criteria
     assert written[-1] == Criterion("looks well", "assumption")
 
 
