@@ -41,6 +41,9 @@ Settings are TOML. `rooda init` writes a commented `rooda.toml`, `rooda config p
 `rooda config show --origin` prints every setting in force with its origin. `rooda config schema` prints a JSON Schema
 for editors that complete and check TOML.
 
+A `rooda-config.yml`, the YAML of an older program of the same name, is not read. A command that finds one without a
+`rooda.toml` in its folder says so; `rooda init --from rooda-config.yml` converts it and lists what it leaves out.
+
 ## Where they come from
 
 Strongest first:

@@ -21,7 +21,7 @@ from rooda.loops import configuration, registry
 from rooda.processes import table
 from rooda.run import tokens
 from rooda.run.setup import Setup
-from rooda.settings import agents, layers, trust
+from rooda.settings import agents, layers, older, trust
 from rooda.settings.lookup import lookup
 from rooda.settings.where import Where, where
 from rooda.views.live import is_terminal
@@ -57,6 +57,8 @@ def written_settings(subject: Subject) -> Iterator[Finding]:
     files_read = [layer.path for layer in subject.settings.written if layer.path]
     status = WARN if subject.settings.warnings else GOOD
     yield Finding("settings", status, ", ".join(files_read) or "defaults only", "\n".join(subject.settings.warnings))
+    for path in older.lying(subject.where.workspace, os.environ):
+        yield Finding("settings", INFO, f"{path} is of an older rooda and is not read", older.advice(path))
     for name in _written(subject.settings):
         try:
             prompt = registry.first_prompt(subject.settings, name)

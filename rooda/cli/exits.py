@@ -56,6 +56,8 @@ def _advice(problem: click.ClickException) -> str:
     ctx = problem.ctx if isinstance(problem, click.UsageError) else None
     if ctx is None:
         return ""
+    if isinstance(problem, click.NoSuchOption) and (successor := _successor(problem.option_name, ctx)):
+        return f"Instead: {successor}"
     if isinstance(problem, click.NoSuchOption) and ctx.parent is None:
         from rooda.loops import options
 
@@ -69,6 +71,24 @@ def _advice(problem: click.ClickException) -> str:
             return 'Describe the task with --context "TEXT".'
         return "Put the specification in quotes, or in a file: --file FILE." if "spec" in takes else ""
     return ""
+
+
+_OLD_OPTIONS = {  # of an older program of the same name
+    "--list-procedures": "rooda list",
+    "--ai-tool": "--agent NAME",
+    "--ai-cmd-preset": "--agent NAME",
+    "--ai-cli": "--ai-cmd COMMAND",
+    "-m": "-n N, or --max-iterations N",
+}
+
+
+def _successor(option: str, ctx: click.Context) -> str:
+    """Return what replaces an option of an older rooda, if the command takes that; else ""."""
+    found = _OLD_OPTIONS.get(option, "")
+    taken = {name for parameter in ctx.command.params for name in parameter.opts}
+    if ctx.parent is None and found.startswith("-"):
+        return f"rooda build {found}"
+    return found if found.startswith("rooda ") or found.split(" ")[0].rstrip(",") in taken else ""
 
 
 def _say(text: str) -> None:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from rooda.base.text import escape_line
 from rooda.errors import RoodaError, UsageProblem
 from rooda.loops.options import Value
 from rooda.settings.schema import LOOP
@@ -24,8 +25,9 @@ from rooda.settings.where import where
     type=Value(LOOP["iteration_timeout"].type),
     help="Write this limit: seconds per agent call.",
 )
+@click.option("--from", "older", metavar="FILE", help="Convert the rooda-config.yml of an older rooda.")
 @click.pass_context
-def init(ctx: click.Context, /, show: bool, demo: str | None, **limits: float | None) -> int:
+def init(ctx: click.Context, /, show: bool, demo: str | None, older: str | None, **limits: float | None) -> int:
     """Write a commented rooda.toml for the project in this folder."""
     if demo is not None:
         from rooda.demo.project import scaffold
@@ -33,6 +35,8 @@ def init(ctx: click.Context, /, show: bool, demo: str | None, **limits: float | 
         _show_demo(demo, scaffold(demo))
         return 0
     here = where(ctx)
+    if older is not None:
+        return _convert(older, here.current or here.workspace, show)
     return _write(here.current or here.workspace, show, limits)
 
 
@@ -80,6 +84,45 @@ def _write(workspace: str, show: bool, limits: Mapping[str, float | None]) -> in
     return 0
 
 
+def _convert(name: str, workspace: str, show: bool) -> int:
+    """Write the settings of a rooda-config.yml as rooda.toml; those in the user's folder stay there."""
+    from rooda.base import files, workspace_files
+    from rooda.settings import layers, older
+
+    near = name if os.path.lexists(name) else os.path.join(workspace, name)
+    try:
+        text = files.to_text(workspace_files.read_typed(workspace, near))
+    except OSError as problem:
+        raise UsageProblem(f"{name} can't be read: {problem.strerror or problem}.") from None
+    user = os.path.dirname(layers.user_file(os.environ))
+    target = user if os.path.dirname(os.path.realpath(near)) == os.path.realpath(user) else workspace
+    found = older.convert(text, near, target, _shipped())
+    if show:
+        click.echo(found.toml, nl=False)
+        return 0
+    path = os.path.join(target, "rooda.toml")
+    _create(path, found.toml)
+    click.echo(f"Wrote {path}")
+    for what, names in (("Agents", found.agents), ("Procedures", found.procedures)):
+        if names:
+            click.echo(escape_line(f"{what}: {', '.join(names)}"))
+    for row in found.left:
+        click.echo(escape_line(f"Not converted, {row}"))
+    click.echo(f"{name} is not read any more. Next: rooda {(*found.procedures, 'build')[0]} --dry-run")
+    return 0
+
+
+def _shipped() -> dict[str, Any]:
+    """Return the tables of the shipped settings."""
+    import tomllib
+
+    from rooda.base import files
+    from rooda.base.dirs import shipped
+
+    names = ("rooda.toml", "procedures.toml")
+    return {key: table for name in names for key, table in tomllib.loads(files.text(shipped("config", name))).items()}
+
+
 def _create(path: str, content: str) -> None:
     from rooda.base import files
 
@@ -93,12 +136,7 @@ def _create(path: str, content: str) -> None:
 
 
 def _defaults() -> dict[str, Any]:
-    import tomllib
-
-    from rooda.base import files
-    from rooda.base.dirs import shipped
-
-    defaults: dict[str, Any] = tomllib.loads(files.text(shipped("config", "rooda.toml")))["loop"]
+    defaults: dict[str, Any] = _shipped()["loop"]
     return defaults
 
 

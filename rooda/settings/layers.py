@@ -12,7 +12,7 @@ from rooda.run.setup import Watch
 from rooda.settings.check import OwnKeys, dotted, faults_of, rename_old_keys
 from rooda.settings.schema import LOOP, OLDER, RESERVED, VARIABLES, flag_of, variable_of
 from rooda.settings.toml import Lines, Path, Tree, line_of, parse
-from rooda.settings.types import Fault, ValueType, did_you_mean, key_with_alias, shown
+from rooda.settings.types import SUCCESSORS, Fault, ValueType, did_you_mean, key_with_alias, shown
 from rooda.settings.where import FILE
 
 # ROODA_LOOP_<KEY>: the settings of [loop] from the environment.
@@ -22,7 +22,7 @@ def environment(environ: Mapping[str, str]) -> tuple[Tree, list[str], list[str]]
     """Return the settings in ROODA_LOOP_* variables, the errors, and the warnings; an empty variable is unset."""
     loop: Tree = {}
     problems: list[str] = []
-    warnings: list[str] = []
+    warnings = [f"{name}: is not read; use {new}" for name, new in _OLD_VARIABLES.items() if environ.get(name)]
     for variable in sorted(name for name in environ if name.startswith(VARIABLES) and environ[name].strip()):
         key = variable.removeprefix(VARIABLES).lower() if variable.isupper() else ""
         if key in OLDER:
@@ -37,7 +37,12 @@ def environment(environ: Mapping[str, str]) -> tuple[Tree, list[str], list[str]]
     return ({"loop": loop} if loop else {}), problems, warnings
 
 
+_OLD_VARIABLES = dict.fromkeys(("ROODA_AI_CLI", "ROODA_AI_CMD"), variable_of("ai_cmd"))
+
+
 def _known(variable: str, key: str) -> str:
+    if key in SUCCESSORS:
+        return f"; instead: {variable_of(SUCCESSORS[key][0])}{SUCCESSORS[key][1]}"
     if other := key_with_alias(key, LOOP):
         return f"; did you mean {variable_of(other)!r}?"
     return did_you_mean(variable, [variable_of(name) for name in LOOP])
@@ -52,6 +57,7 @@ def _value(value_type: ValueType, text: str) -> tuple[Any, list[str]]:
 
 
 # The settings files, strongest first.
+OLDER_FILE = "rooda-config.yml"  # of an older program of the same name; `older` converts it
 ENVIRONMENT, WORKSPACE, USER, BUILT_IN, FLAG = "environment", "workspace config", "user config", "built-in", "flag"
 
 
@@ -69,6 +75,11 @@ def find(workspace: str, config: str | None, environ: Mapping[str, str]) -> list
     near = Source(WORKSPACE, os.path.abspath(config) if config else workspace_file(workspace))
     if config and not near.exists:
         raise ConfigProblem(f"--config {config}: no such file")
+    if config and config.endswith((".yml", ".yaml")):
+        from rooda.settings import older
+
+        what = f"--config {config}: settings are TOML, and this is the YAML of an older rooda"
+        raise ConfigProblem(what, f"Convert it: {older.advice(near.path)}")
     own = Source(USER, user_file(environ))
     written = [near] if near.path == own.path else [near, own]
     return written + [Source(BUILT_IN, shipped("config", name)) for name in (FILE, "procedures.toml")]
@@ -221,9 +232,21 @@ def load(workspace: str, config: str | None, environ: Mapping[str, str] | None, 
         problems += found.errors
         warnings += found.warnings
         misspelt += found.misspelt
+    if not config:
+        warnings += _unread(workspace, environ)
     if problems:
         raise ConfigProblem("\n".join(problems))
     return Settings(workspace, tuple(layers), tuple(warnings), own_keys, tuple(misspelt))
+
+
+def _unread(workspace: str, environ: Mapping[str, str]) -> list[str]:
+    """Return a warning for each settings file of an older rooda."""
+    folders = [*upward(workspace), os.path.dirname(user_file(environ))]
+    if not any(os.path.lexists(os.path.join(folder, OLDER_FILE)) for folder in folders):
+        return []
+    from rooda.settings import older
+
+    return [*older.notices(workspace, environ)]
 
 
 def require_own(workspace: str, config: str | None, environ: Mapping[str, str], own_keys: OwnKeys) -> None:

@@ -6,6 +6,15 @@ from rooda.errors import UsageProblem
 from rooda.settings.layers import Settings
 from rooda.settings.types import nearest
 
+SUCCESSORS = {  # of procedures of an older program of the same name; there they also had the prefix `draft-`
+    "plan-spec-to-impl": "rooda audit-spec-to-impl reports the gaps, rooda draft-plan-impl-feat plans the work",
+    "plan-impl-to-spec": "rooda audit-impl-to-spec reports the gaps, rooda draft-plan-spec-feat plans the work",
+    "plan-story-to-spec": "rooda draft-plan-spec-feat",
+    "plan-bug-to-spec": "rooda draft-plan-spec-fix",
+    "plan-spec-refactor": "rooda draft-plan-spec-refactor",
+    "plan-impl-refactor": "rooda draft-plan-impl-refactor",
+}
+
 
 def names(settings: Settings) -> list[str]:
     """Return the names of all procedures, sorted."""
@@ -33,6 +42,8 @@ def require(settings: Settings, name: str) -> None:
 def unknown(name: str, near: str) -> UsageProblem:
     """Return the error for an unknown procedure; `near` is a similar name to suggest, or ""."""
     what = f"Unknown procedure '{name}'. Run 'rooda list' to see available procedures."
+    if successor := SUCCESSORS.get(name.removeprefix("draft-")):
+        return UsageProblem(what, f"Instead: {successor}")
     return UsageProblem(what, f"Did you mean '{near}'?" if near else "")
 
 

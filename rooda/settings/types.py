@@ -322,8 +322,17 @@ def key_with_alias(word: str, keys: Mapping[str, Key]) -> str:
     return next((key for key, row in keys.items() if word in row.also), "")
 
 
+SUCCESSORS = {  # keys of an older program of the same name: what to set instead, and how
+    "iteration_mode": ("default_iterations", ", where 0 is unlimited"),
+    "ai_cli_command": ("ai_cmd", ""),
+    "ai_tool": ("agent", ""),
+}
+
+
 def _known(word: str, keys: Mapping[str, Key]) -> str:
     """Return a hint for an unknown key: a similar key or, if there is none, all keys if they are few."""
+    if word in SUCCESSORS and SUCCESSORS[word][0] in keys:
+        return f"; instead: {SUCCESSORS[word][0]}{SUCCESSORS[word][1]}"
     if key := key_with_alias(word, keys):
         return f"; did you mean {key!r}?"
     return did_you_mean(word, list(keys)) or (f"; available: {', '.join(keys)}" if len(keys) <= FEW else "")
