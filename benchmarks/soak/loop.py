@@ -80,7 +80,7 @@ class Loop:
         done = self._rooda("status", "--json")
         done.wait()
         try:
-            return any(row["status"] != "completed" for row in json.loads(self._said()))
+            return any(row["state"] != "completed" for row in json.loads(self._said()))
         except ValueError:
             self._wrong("refused", f"status --json: exit {done.returncode}: {self._said()!r}")
             return False

@@ -601,11 +601,17 @@ def move_folder_aside(path: str) -> None:
     try:
         os.rmdir(path)
     except OSError:
-        aside, number = f"{path}.folder", 1
-        while os.path.lexists(aside):
-            number += 1
-            aside = f"{path}.folder-{number}"
-        os.rename(path, aside)
+        set_aside(path, "folder")
+
+
+def set_aside(path: str, ending: str) -> str:
+    """Rename whatever is at this path to PATH.ENDING, or PATH.ENDING-2, … if that exists; return the new path."""
+    aside, number = f"{path}.{ending}", 1
+    while os.path.lexists(aside):
+        number += 1
+        aside = f"{path}.{ending}-{number}"
+    os.rename(path, aside)
+    return aside
 
 
 def remove_empty_parents(path: str) -> None:

@@ -50,7 +50,7 @@ def status(ctx: click.Context, name: str | None, as_json: bool, watch: bool, eve
         require_known(here, query.name)
     if watch:
         return _watch(_pictures(query, overview, found, as_json), as_json)
-    lines = [json.dumps(_rows(query, found), indent=2)] if as_json else _lines(query, found)
+    lines = [json.dumps(_rows(found), indent=2)] if as_json else _lines(query, found)
     click.echo("\n".join(lines))
     if not as_json and not query.is_table and not query.name and not any(row.running for row, _ in found):
         _say_last_run(here, found)
@@ -106,19 +106,12 @@ def _find(query: Query, overview: Overview) -> list[Found]:
 def _pictures(query: Query, overview: Overview, found: list[Found], as_json: bool) -> Iterator[list[str]]:
     """Yield the lines that show `found`, and then, without end, the lines of each refresh."""
     while True:
-        yield [json.dumps(_rows(query, found))] if as_json else _lines(query, found)
+        yield [json.dumps(_rows(found))] if as_json else _lines(query, found)
         found = _find(query, overview)
 
 
-def _rows(query: Query, found: list[Found]) -> list[Json]:
-    if query.is_table:
-        return [row._asdict() for row, _ in found]
-    return [_details(row, facts) for row, facts in found]
-
-
-def _details(row: Row, facts: Json) -> Json:
-    words = {"status": row.status, "file_status": facts.get("status"), "loop": row.loop, "now": now(row)}
-    return {key: value for key, value in {**row._asdict(), **facts, **words}.items() if key != "state"}
+def _rows(found: list[Found]) -> list[Json]:
+    return [each.as_json() for each in found]
 
 
 def _lines(query: Query, found: list[Found]) -> list[str]:
@@ -133,7 +126,7 @@ def _lines(query: Query, found: list[Found]) -> list[str]:
 
 
 def _lines_of(row: Row, facts: Json) -> list[str]:
-    return [*registry.kind(row.loop).lines({**facts, "shown_status": row.status}), *_now_lines(row)]
+    return [*registry.kind(row.loop).lines({**facts, "shown_status": row.state}), *_now_lines(row)]
 
 
 def _watch(pictures: Iterator[list[str]], as_json: bool) -> int:
@@ -157,15 +150,6 @@ def _watch(pictures: Iterator[list[str]], as_json: bool) -> int:
                     signals.pause(REFRESH)
         code = code_of_signal(signals.first)
     return OK if code == INTERRUPTED else code
-
-
-NOW = ("phase", "since", "display", "waits_for", "seconds_left", "suspended", "elapsed")
-SPENT = ("calls", "tokens", "cost", "calls_of_unknown_cost")
-
-
-def now(row: Row) -> Json | None:
-    """Return what a running loop is doing, for --json; None if it isn't running."""
-    return {key: getattr(row, key) for key in (*NOW, *SPENT)} if row.running else None
 
 
 def _now_lines(row: Row) -> list[str]:

@@ -17,6 +17,7 @@ from rooda.run import cost_ledger
 from rooda.run.spending import Used, dollars, total
 from rooda.settings.where import valid_name, where
 
+VERSION = 2  # of the object printed by --json: keys may be added, but not changed
 _BY: dict[str, Callable[[Used], str]] = {
     "iteration": lambda call: f"{call.run} {call.number}",
     "run": lambda call: call.run,
@@ -47,7 +48,7 @@ def usage(ctx: click.Context, name: str | None, since: str | None, by: str, as_j
     if as_json:
         import json
 
-        click.echo(json.dumps({"by": by, "rows": rows, "total": _row("total", calls)}, indent=2))
+        click.echo(json.dumps({"v": VERSION, "by": by, "rows": rows, "total": _row("total", calls)}, indent=2))
     elif rows:
         click.echo(_table([*rows, _row("total", calls)] if len(rows) > 1 else rows, by))
     else:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from rooda.agents.prices import Prices
 
 SELDOM = 10  # refreshes after which loops that aren't running are read again
+VERSION = 2  # of the objects printed by --json: keys may be added, but not changed
+FIRST = ("loop", "name", "state", "iteration", "max_iterations", "cost", "tokens", "started_at", "last", "next")
+IN_ROW = (*FIRST, "running", "pid", "reason", "doubt")  # facts that `details` leaves out
 
 
 class Found(NamedTuple):
@@ -28,6 +31,13 @@ class Found(NamedTuple):
 
     row: Row
     facts: Json
+
+    def as_json(self) -> Json:
+        """Return the object that --json prints: the same keys for all kinds of loops, then the kind's own."""
+        row = self.row._asdict()
+        own = {"file_status" if key == "status" else key: value for key, value in self.facts.items()}
+        details = {key: value for key, value in own.items() if key not in IN_ROW}
+        return {"v": VERSION, **{key: row.pop(key) for key in FIRST}, **row, "details": details}
 
 
 class Overview:
@@ -49,6 +59,11 @@ class Overview:
     def details(self, workspace: str, name: str | None) -> list[Found]:
         """Return row and details of the loop `name`; without a name, of each loop that runs or can be resumed."""
         return [Found(self._row(workspace, loop, facts), facts) for loop, facts in _all(workspace, name)]
+
+    def found(self, kind: str, facts: Json) -> Found:
+        """Return row and details of a loop of the current workspace whose files are read already."""
+        loop = Loop(kind, registry.kind(kind).name_of(facts))
+        return Found(self._row(self._here.workspace, loop, facts), facts)
 
     def _rows_or_problem(self, workspace: str) -> list[Row]:
         try:
@@ -72,7 +87,7 @@ class Overview:
     def _row(self, workspace: str, loop: Loop, facts: Json) -> Row:
         """Return a loop's row. `facts`: the details in its files."""
         running, pid = bool(facts.get("running")), facts.get("pid")
-        newest, spent, elapsed = self._read(workspace, loop.kind, loop.name, running)
+        first, newest, spent, elapsed = self._read(workspace, loop.kind, loop.name, running)
         now, ended, run = newest.now, newest.ended, newest.run
         suspended = running and table.is_stopped(pid)
         reason = "" if running else str(facts.get("reason") or at_limit(ended))
@@ -83,7 +98,7 @@ class Overview:
             loop=loop.kind,
             name=loop.name,
             run=run,
-            status=of_running(now.phase, suspended) if running else newest.state_of(facts),
+            state=of_running(now.phase, suspended) if running else newest.state_of(facts),
             running=running,
             pid=pid if isinstance(pid, int) else None,
             phase=now.phase if running else "",
@@ -101,13 +116,18 @@ class Overview:
             waits_for=waits,
             seconds_left=left,
             reason=reason,
+            started_at=progress.started_at or str(first.first.get("ts", "")),
+            last=str(newest.last.get("ts", "")) or progress.last,
+            next=_command(loop, facts, suspended, progress.over),
         )
 
-    def _read(self, workspace: str, kind: str, name: str, running: bool) -> tuple[SessionLog, Spent, float]:
-        """Return a run's newest session, what all its sessions spent, and how many seconds they took."""
+    def _read(
+        self, workspace: str, kind: str, name: str, running: bool
+    ) -> tuple[SessionLog, SessionLog, Spent, float]:
+        """Return a run's first and newest session, what all its sessions spent, and how many seconds they took."""
         found = history.sessions(workspace, name, kind, self._log)
         if not found:
-            return SessionLog(""), Spent(), 0.0
+            return SessionLog(""), SessionLog(""), Spent(), 0.0
         newest, key = found[-1], "\n".join((found[0].path, found[-1].path, str(running)))
         if key not in self._closed:
             there = self._here if workspace == self._here.workspace else Where(workspace)
@@ -115,10 +135,16 @@ class Overview:
         spent, elapsed = self._closed[key]
         if running:
             spent, elapsed = plus(spent, newest.spent), elapsed + newest.elapsed(True)
-        return newest, spent, elapsed
+        return found[0], newest, spent, elapsed
 
     def _log(self, path: str) -> SessionLog:
         return self._logs.setdefault(path, SessionLog(path))
+
+
+def as_json(here: Where, kind: str, facts: list[Json]) -> list[Json]:
+    """Return what `status --json` prints for loops of the current workspace whose files are read already."""
+    overview = Overview(here)
+    return [overview.found(kind, each).as_json() for each in facts]
 
 
 def _all(workspace: str, name: str | None) -> Iterator[tuple[Loop, Json]]:
@@ -158,10 +184,21 @@ def _waits(now: Now, suspended: bool) -> tuple[str, float | None]:
 
 def _next(loop: Loop, facts: Json, reason: str) -> str:
     """Return what a loop that isn't running needs from the user, such as a command."""
-    if facts.get("status") == "damaged":
+    if facts.get("status") in ("damaged", "unreadable"):
         return "you: its files are damaged"
-    if facts.get("status") == "completed":
+    if facts.get("status") in ("completed", "foreign"):
         return ""
+    return f"{reason}: {_resume(loop)}" if reason else _resume(loop)
+
+
+def _resume(loop: Loop) -> str:
     row = registry.KINDS[loop.kind]
-    command = row.resume if row.only_name else f"rooda resume {loop.name}"
-    return f"{reason}: {command}" if reason else command
+    return row.resume if row.only_name else f"rooda resume {loop.name}"
+
+
+def _command(loop: Loop, facts: Json, suspended: bool, over: bool) -> str:
+    """Return the command that continues a loop; "" if it runs, or can't be resumed."""
+    if suspended:
+        return "rooda continue"
+    unusable = facts.get("status") in ("damaged", "unreadable", "foreign")
+    return "" if over or unusable or facts.get("running") else _resume(loop)

@@ -19,6 +19,9 @@ class Progress(NamedTuple):
     max_iterations: int | None = None
     display: int | None = None  # the current iteration, as counted on the screen
     failures: str = ""
+    started_at: str = ""  # times in the loop's files, "" if they have none
+    last: str = ""
+    over: bool = False  # it ended and can't be resumed
 
 
 class Row(NamedTuple):
@@ -28,7 +31,7 @@ class Row(NamedTuple):
     loop: str
     name: str
     run: str  # id of the newest session
-    status: str  # one of the states in run/ended.py, or `damaged` or `unreadable`
+    state: str  # one of those in run/ended.py, or `damaged`, `foreign` or `unreadable`
     running: bool = False
     pid: int | None = None
     phase: str = ""
@@ -46,11 +49,14 @@ class Row(NamedTuple):
     waits_for: str = ""
     seconds_left: float | None = None
     reason: str = ""  # why the run is paused
+    started_at: str = ""
+    last: str = ""  # time of the last event, else of the last change recorded in the loop's files
+    next: str = ""  # command that continues it; "" if it needs none or there is none
 
 
 def unreadable(workspace: str, why: str) -> Row:
     """Return the row of a workspace that can't be read."""
-    return Row(workspace, loop="", name="", run="", status="unreadable", waits_for=f"you: {why}", reason=why)
+    return Row(workspace, loop="", name="", run="", state="unreadable", waits_for=f"you: {why}", reason=why)
 
 
 def table(rows: Sequence[Row], noun: Callable[[str], str], workspaces: bool, room: int = 0) -> list[str]:
@@ -88,7 +94,7 @@ def _cells(row: Row, noun: str) -> tuple[str, ...]:
         row.name or NOTHING,
         noun or NOTHING,
         f"{count}/{row.max_iterations}" if row.max_iterations else count,
-        row.status,
+        row.state,
         format_seconds(row.elapsed),
         row.failures or NOTHING,
         f"{row.tokens:,}",

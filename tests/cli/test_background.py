@@ -217,7 +217,7 @@ def test_nothing_runs(ws: Workspace, verb: str) -> None:
 
 def now(ws: Workspace) -> dict[str, object]:
     """What the running loop is doing."""
-    found: dict[str, object] = json.loads(ws.rooda("status", "--json").out)[0]["now"]
+    found: dict[str, object] = json.loads(ws.rooda("status", "--json").out)[0]
     return found
 
 

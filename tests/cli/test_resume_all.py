@@ -168,7 +168,7 @@ def test_an_inner_run_is_left_to_its_outer_loop(ws: Workspace) -> None:
     assert ws.rooda("build", "-n", "1", "--detach").code == 0
     began(ws)
     kill_all(ws)
-    assert {row["name"]: row["status"] for row in rows(ws)} == {"build": "interrupted", "inner": "interrupted"}
+    assert {row["name"]: row["state"] for row in rows(ws)} == {"build": "interrupted", "inner": "interrupted"}
     ws.side(3, "true")
     assert ws.rooda("resume", "--all").lines == [f"Resumed build in {os.path.realpath(ws.path)}"]
     until(lambda: not ws.leftovers(), what="the end")

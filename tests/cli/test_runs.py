@@ -103,17 +103,18 @@ def test_E_24_every_kind_uses_the_same_words(ws: Workspace, kind: str) -> None:
     running = loops.start(kind)
     until(lambda: os.path.exists(f"{ws.fake}/here"), 20, "the agent to work")
     (row,) = json.loads(ws.rooda("status", "--json").out)
-    assert row["status"] == "running" and row["file_status"] in ("running", "in_progress", "planning")
+    assert row["state"] == "running" and row["details"]["file_status"] in ("running", "in_progress", "planning")
     own = {"reflex": ("reflex",), "flow": ("flow",), "goal": ("goal",)}.get(kind)
     if own:
-        assert json.loads(ws.rooda(*own, "status", "--json").out)["status"] == "running"
+        assert json.loads(ws.rooda(*own, "status", "--json").out)[0]["state"] == "running"
     assert ws.rooda("stop").code == 0
     running.finish(20)
-    found = json.loads(ws.rooda("status", "--json").out) or [{"status": "stopped"}]  # a goal without a plan is gone
-    assert [each["status"] for each in found] == ["stopped"]
+    gone = {"state": "stopped", "details": {}}  # a goal without a plan
+    found = json.loads(ws.rooda("status", "--json").out) or [gone]
+    assert [each["state"] for each in found] == ["stopped"]
     assert "stopped" in ws.rooda("status").out
-    if own and found[0].get("file_status"):
-        assert json.loads(ws.rooda(*own, "status", "--json").out)["status"] == "stopped"
+    if own and found[0]["details"].get("file_status"):
+        assert json.loads(ws.rooda(*own, "status", "--json").out)[0]["state"] == "stopped"
     assert json.loads(ws.rooda("runs", "--json").out)[0]["state"] == "stopped"
 
 
@@ -124,7 +125,7 @@ def test_E_24_a_killed_run_offers_to_resume(ws: Workspace) -> None:
     until(lambda: os.path.exists(f"{ws.fake}/here"), what="the second call")
     kill_all(ws)
     (row,) = rows(ws)
-    assert (row["status"], row["file_status"]) == ("interrupted", "running")
+    assert (row["state"], row["details"]["file_status"]) == ("interrupted", "running")
     assert ws.rooda("status").lines[0].startswith("build: interrupted, 1/3 iterations completed")
     assert ws.rooda("build").code == 3
     terminal = ws.terminal("build")

@@ -151,7 +151,7 @@ def test_status_of_a_live_run(ws: Workspace) -> None:
     ran = ws.rooda("status")
     assert ran.code == 0 and ran.lines[0].startswith(f"build: running (pid {run.pid}), 0")
     (facts,) = json.loads(ws.rooda("status", "--json").out)
-    assert (facts["running"], facts["pid"], facts["status"], facts["iteration"]) == (True, run.pid, "running", 0)
+    assert (facts["running"], facts["pid"], facts["state"], facts["iteration"]) == (True, run.pid, "running", 0)
     run.signal(signal.SIGTERM)
     run.finish(5)
 
@@ -164,7 +164,7 @@ def test_OU_25_status_of_a_saved_run(ws: Workspace) -> None:
     assert "  Iteration timing: count=3 min=38.7s max=52.1s mean=45.3s stddev=5.5s" in ran.lines
     assert ran.lines[-1].strip() == "resume with: rooda resume build"
     (facts,) = json.loads(ws.rooda("status", "--json").out)
-    assert facts["timing"] == {"count": 3, "min": 38.7, "max": 52.1, "mean": 45.333, "stddev": 5.471}
+    assert facts["details"]["timing"] == {"count": 3, "min": 38.7, "max": 52.1, "mean": 45.333, "stddev": 5.471}
     assert facts["running"] is False
 
 

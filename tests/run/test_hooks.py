@@ -72,7 +72,7 @@ def test_a_run_whose_last_hook_failed_was_not_cut_off(ws: Workspace, words: tupl
     hooked(ws, failed="exit 1", paused="exit 1")
     assert "failed (exit 1)" in ws.rooda("build", *words).err
     (row,) = json.loads(ws.rooda("status", "--all", "--json").out)
-    assert row["status"] == status and bool(row["reason"]) == (status == "paused")
+    assert row["state"] == status and bool(row["reason"]) == (status == "paused")
     assert ws.rooda("resume", "--all").out == "No run was cut off; there is nothing to resume.\n"
 
 

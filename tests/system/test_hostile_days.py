@@ -73,7 +73,7 @@ def test_a_goal_that_is_complete_waits_for_nothing(ws: Workspace) -> None:
     let_go(ws)
     assert ws.rooda(*prepare(ws, "goal")).code == 0
     row = rows(ws, "--all")[0]
-    assert (row["status"], row["waits_for"]) == ("completed", "")
+    assert (row["state"], row["waits_for"]) == ("completed", "")
 
 
 REASONS = {"bytes": "tuned\udcff \x1b[31mred", "lines": "  too\nslow \N{SNOWMAN}", "long": "x" * 100_000}

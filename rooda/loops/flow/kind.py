@@ -73,8 +73,10 @@ def progress(facts: Json, now: "Now") -> Progress:
     """Return the top node's iteration; for a running flow it comes from events, because reading files is slow."""
     top: Json = next(iter(facts.get("nodes") or ()), {})
     iteration, most = (number if isinstance(number := top.get(key), int) else None for key in _COUNTS)
+    from rooda.loops.flow.model import COMPLETE
+
     iteration = now.iteration if facts.get("running") else iteration
-    return Progress(iteration, most, iteration)
+    return Progress(iteration, most, iteration, over=facts.get("status") == COMPLETE)
 
 
 def lines(facts: Json) -> list[str]:

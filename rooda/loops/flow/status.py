@@ -30,10 +30,12 @@ def show_run(where: Where, name: str | None, as_json: bool) -> int:
         say("[]" if as_json else NONE)
         return OK
     facts = run_facts(repo, run, kind.pid_of(repo, run.id))
-    facts["shown_status"] = _state(where, facts)
     if as_json:
-        _say_json({**facts, "status": facts.pop("shown_status"), "file_status": facts["status"]})
+        from rooda.loops.overview import as_json as shown
+
+        _say_json(shown(where, KIND.name, [facts]))
     else:
+        facts["shown_status"] = _state(where, facts)
         say("\n".join(map(escape_line, lines(facts))))
     return OK
 

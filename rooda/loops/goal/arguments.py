@@ -21,6 +21,7 @@ from rooda.loops.goal.planning import Request
 from rooda.loops.goal.rules import MOST_DOLLARS, MOST_ITERATIONS
 from rooda.loops.goal.scoring import COLLEAGUE, TOOL, Scores
 from rooda.loops.goal.shape import Shape, read_shape
+from rooda.loops.goal.state import is_complete
 from rooda.loops.goal.view import GoalScreen
 from rooda.loops.options import RunOptions
 from rooda.run import task_lists
@@ -188,6 +189,8 @@ def _written_plan(text: str, name: str = "") -> Plan:
             found = loads(text)
         except ValueError as problem:
             raise UnknownForm(task_lists.invalid(problem)) from None
+    if isinstance(found, dict) and "userStories" not in found and is_complete(found):
+        return goal_plan.read_state(found)
     if isinstance(found, dict) and "userStories" not in found and {"criteria", "steps", "scores"} & set(found):
         return goal_plan.read_plan(found)
     listed = task_lists.read(text, name)

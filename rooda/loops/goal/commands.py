@@ -15,7 +15,7 @@ from rooda.base.text import escape_line
 from rooda.errors import OK, Interrupted, StateDamaged, Undecided, UsageProblem, code_of_signal
 from rooda.git.restore import left_alone
 from rooda.loops import configuration, signed
-from rooda.loops.goal import answers, checkpoints, criteria, kind, scoring, table
+from rooda.loops.goal import answers, checkpoints, criteria, foreign, kind, scoring, table
 from rooda.loops.goal import files as goal_files
 from rooda.loops.goal import plan as goal_plan
 from rooda.loops.goal import shape as goal_shape
@@ -34,6 +34,7 @@ from rooda.loops.goal.state import CANCELLED, GoalState
 from rooda.loops.goal.store import GoalStore, load, unfinished
 from rooda.loops.goal.view import LINES, GoalScreen, box
 from rooda.loops.goal.world import CallResult, World
+from rooda.loops.overview import as_json
 from rooda.processes import lock, supervise
 from rooda.processes.regex import matches
 from rooda.processes.signals import Signals
@@ -56,6 +57,7 @@ def cancel(where: Where, typed: Json) -> int:
     try:
         state = unfinished(place)
     except StateDamaged as problem:
+        foreign.refuse(place)
         say(f"{problem.what}; deleting its files.")
         goal_files.delete_state(place)
         return OK
@@ -272,11 +274,10 @@ def _write_shape(place: Place, plan: Plan, scores: Scores) -> None:
 
 def status(where: Where, typed: Json) -> int:
     found = kind.facts(where.workspace, goal_files.NAME)
-    state = history.state_of(where.workspace, goal_files.NAME, KIND.name, found[0]) if found else ""
     if typed["as_json"]:
-        facts = {**found[0], "status": state, "file_status": found[0]["status"]} if found else {}
-        say(json.dumps(facts, indent=2, ensure_ascii=False))
+        say(json.dumps(as_json(where, KIND.name, found), indent=2, ensure_ascii=False))
     elif found:
+        state = history.state_of(where.workspace, goal_files.NAME, KIND.name, found[0])
         say("\n".join(map(escape_line, kind.lines({**found[0], "shown_status": state}))))
     else:
         say("There is no goal here. Start one with: rooda goal run SPEC")

@@ -1,6 +1,7 @@
 """Names the paths of a goal's files in `.loop` and `.rooda`, and prepares and deletes those files."""
 
 import os
+import re
 from typing import NamedTuple
 
 from rooda.base import files, signing
@@ -16,6 +17,8 @@ IGNORED = b"""/.gitignore
 /evidence/
 """
 NAME = "goal"
+FOREIGN = "foreign"  # ending of the copy of a file that rooda did not write
+TEMPORARY_END = re.compile(r"\.\d+\.tmp$")
 TEMPORARY = ("state.json.", "run.json.", "iterations.jsonl.", "summary.md.", ".gitignore.")
 
 
@@ -90,12 +93,16 @@ def what_is_requested(workspace: str) -> str:
 def make_ready(place: Place) -> None:
     """Create the folder with a .gitignore for rooda's files; SHAPE.md is not ignored, as it belongs to the project."""
     files.make_real_folder(place.workspace, os.path.basename(place.folder))
-    for path in (place.state, place.run, place.journal):
-        if os.path.isdir(path) and not os.path.islink(path):  # not created by rooda; a file can't replace a folder
-            files.rename(path, f"{path}.agent", synced=False)
     path = place.file(".gitignore")
     if not os.path.lexists(path):
         files.replace_unsynced(path, IGNORED)
+
+
+def move_folders(place: Place) -> None:
+    """Rename folders in the places of the state files: rooda did not create them, and no file can replace them."""
+    for path in (place.state, place.run, place.journal):
+        if os.path.isdir(path) and not os.path.islink(path):
+            files.set_aside(path, "agent")
 
 
 def delete_state(place: Place) -> None:
@@ -109,7 +116,7 @@ def delete_state(place: Place) -> None:
 def tidy(place: Place) -> None:
     """Delete temporary files left by interrupted writes."""
     for name in files.list_if_readable(place.folder):
-        if name.endswith(".tmp") and name.startswith(TEMPORARY):
+        if name.startswith(TEMPORARY) and TEMPORARY_END.search(name):
             files.remove(place.file(name))
 
 

@@ -53,7 +53,11 @@ def facts(workspace: str, name: str | None) -> list[Json]:
     try:
         state = _state(place)
     except StateDamaged as problem:
-        return [{"name": NAME, "loop": NAME, "status": "damaged", "problem": problem.why, "running": held, "pid": pid}]
+        from rooda.loops.goal import foreign
+
+        what = "" if held else foreign.shown(place)
+        word, why = ("foreign", what) if what else ("damaged", problem.why)
+        return [{"name": NAME, "loop": NAME, "status": word, "problem": why, "running": held, "pid": pid}]
     if state is None or (held and not _is_unfinished(state)):  # files of an ended goal
         return [{"name": NAME, "loop": NAME, "status": "planning", "running": True, "pid": pid}] if held else []
     from rooda.loops.goal import table
@@ -78,6 +82,12 @@ def _is_unfinished(state: "GoalState | None") -> bool:
     return state.status in UNFINISHED
 
 
+def _is_open(status: str) -> bool:
+    from rooda.loops.goal.state import UNFINISHED
+
+    return status in UNFINISHED
+
+
 def facts_of_running(workspace: str, name: str) -> Json:
     return next(iter(facts(workspace, name)), {})
 
@@ -89,12 +99,23 @@ def name_of(facts: Json) -> str:
 def progress(facts: Json, now: "Now") -> Progress:
     iteration = facts.get("iteration")
     failures = str(facts.get("stuckCount", ""))
-    return Progress(iteration, facts.get("max_iterations"), now.iteration or iteration, failures)
+    over = "iteration" in facts and not _is_open(facts["status"])
+    return Progress(
+        iteration,
+        facts.get("max_iterations"),
+        now.iteration or iteration,
+        failures,
+        started_at=facts.get("started_at", ""),
+        last=facts.get("updated_at", ""),
+        over=over,
+    )
 
 
 def lines(facts: Json) -> list[str]:
     if facts["status"] == "damaged":
         return [f"goal: its files are damaged ({facts['problem']}); start over with: rooda goal run --fresh SPEC"]
+    if facts["status"] == "foreign":
+        return [f"goal: not written by rooda: {facts['problem']}", "  start with: rooda goal run SPEC; it asks first"]
     from rooda.loops.goal import table
 
     return [f"goal: planning (pid {facts['pid']})"] if facts["status"] == "planning" else table.lines(facts)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from rooda.loops.goal import criteria, scoring
-from rooda.loops.goal.criteria import ASSUMPTION, EXECUTION, MEASUREMENT, Criterion
+from rooda.loops.goal.criteria import ASSUMPTION, EXECUTION, MEASUREMENT, REVIEW, Criterion
 from rooda.loops.goal.scoring import Scores
 
 NOT_JSON = "the answer is not JSON: it has no JSON object that can be read"
@@ -155,3 +155,23 @@ def merged(first: Iterable[Criterion], *more: Criterion) -> tuple[Criterion, ...
         word = each.verification or (before.verification if before else ASSUMPTION)
         found[each.name] = each._replace(verification=word)
     return tuple(found.values())
+
+
+def read_state(value: Mapping[str, Any]) -> Plan:
+    """Read the state file of a loop as a plan: its criteria, and the steps that are not completed."""
+    status = value["criteriaStatus"]
+    names = [*filter(None, map(text_of, value["criteria"]))]
+    kinds = {name: entry.get("verification") for name, entry in status.items() if isinstance(entry, Mapping)}
+    criteria = tuple(Criterion(name, text_of(kinds.get(name)) or REVIEW) for name in names)
+    left = tuple(Step(name) for name in map(text_of, value["remainingSteps"]) if name)
+    faults: list[str] = []
+    check_names("criteria", names, faults)
+    check_names("steps", [step.name for step in left], faults)
+    return Plan(
+        scores_fault="a state file has no scores",
+        reversibility=scoring.stricter(scoring.least_class(" ".join([*names, *(step.name for step in left)]))),
+        criteria=criteria,
+        steps=left,
+        unclear=(*faults, *(() if left else ("steps (all steps are completed)",))),
+        finished=tuple(filter(None, map(text_of, value["completedSteps"]))),
+    )

@@ -8,7 +8,7 @@ from rooda.agents.reply import interrupted_reply
 from rooda.base.json import Json
 from rooda.errors import FAILED, OK, UsageProblem
 from rooda.loops import launch, signed, trusting
-from rooda.loops.goal import effects, plan
+from rooda.loops.goal import effects, foreign, plan
 from rooda.loops.goal import shape as goal_shape
 from rooda.loops.goal.arguments import Prepared, check_limit, prepare, shape_source
 from rooda.loops.goal.criteria import Mark
@@ -37,6 +37,7 @@ MOST_NAMED = 20  # changed files listed after a call that was cut off
 
 def continue_(where: Where, typed: Json) -> int:
     place = Place(where.workspace)
+    foreign.refuse(place)
     signed.require(where.workspace, NAME, NAME)
     if state := finish(place):
         say(f"[LOOP] The goal has ended: {state.status}. Its missing files were written.")

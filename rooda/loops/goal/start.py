@@ -11,7 +11,7 @@ from rooda.base.json import Json
 from rooda.base.text import escape_line
 from rooda.errors import FAILED, Interrupted, LimitReached, RoodaError, StateDamaged, Undecided, code_of_signal
 from rooda.loops import launch
-from rooda.loops.goal import checklist, table
+from rooda.loops.goal import checklist, foreign, table
 from rooda.loops.goal import files as goal_files
 from rooda.loops.goal.arguments import Prepared, prepare, request_of
 from rooda.loops.goal.effects import Asker, Context, Effects
@@ -70,10 +70,14 @@ def _locked_run(prepared: Prepared, where: Where, typed: Json, request: Request)
 
 
 def _new_goal(prepared: Prepared, where: Where, held: lock.Lock | None, typed: Json, request: Request) -> int:
+    place = Place(where.workspace)
+    others = foreign.find(place)
+    foreign.require_yes(others, typed["yes"], not prepared.headless)
+
     def begin(opened: OpenSession, turns: Turns) -> GoalState:
-        place = Place(where.workspace)
+        foreign.keep(place, others, foreign.NOTES)
+        earlier = goal_files.reports(place) if not others else {}
         goal_files.make_ready(place)
-        earlier = goal_files.reports(place)
         try:
             state = checklist.start(opened.world, request._replace(edits=opened.edits), opened.session.folder.run)
         except (Interrupted, RoodaError) as problem:
@@ -81,6 +85,7 @@ def _new_goal(prepared: Prepared, where: Where, held: lock.Lock | None, typed: J
                 opened.session.emit(Problem(text=INTERRUPTED))
             opened.session.emit(_ended_unplanned(problem))
             raise
+        foreign.keep(place, others, foreign.STATES)
         state = checklist.announce(turns, state, opened.world)
         goal_files.delete_unchanged(earlier)
         return state
@@ -102,7 +107,8 @@ def _resumes(place: Place, typed: Json, prepared: Prepared) -> bool:
     try:
         state = unfinished(place)
     except StateDamaged as problem:
-        launch.warn(prepared.screen, f"{problem.what}; starting fresh")
+        if foreign.is_ours(place):
+            launch.warn(prepared.screen, f"{problem.what}; starting fresh")
         return False
     if state is None or typed["fresh"]:
         return False

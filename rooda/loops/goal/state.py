@@ -135,6 +135,24 @@ def public(state: GoalState) -> dict[str, Any]:
     }
 
 
+def is_public_of(found: Any, state: GoalState | None) -> bool:
+    """True if the content of a state file can be that of this goal, or of any goal if `state` is None."""
+    if not isinstance(found, dict) or not is_complete(found):
+        return False
+    return state is None or found["spec"] == state.brief.spec
+
+
+KEYS: dict[str, type] = {  # of the state file
+    **{"spec": str, "criteria": list, "criteriaStatus": dict, "exit_signal": bool, "steps": list},
+    **{"completedSteps": list, "remainingSteps": list, "iteration": int, "status": str, "circuitBreaker": dict},
+}
+
+
+def is_complete(found: dict[str, Any]) -> bool:
+    """True if a state file has all keys of the schema. Other tools that follow the specification write it, too."""
+    return all(isinstance(found.get(key), kind) for key, kind in KEYS.items())
+
+
 def last_unmet(state: GoalState) -> str:
     """Return the first unmet criterion; "" if all are met or before the first iteration."""
     return state.unmet[0] if state.iteration and state.unmet else ""

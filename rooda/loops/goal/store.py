@@ -7,11 +7,11 @@ from typing import Any
 
 from rooda.base import files
 from rooda.base import json as base_json
-from rooda.base.json import Json
+from rooda.base.json import Json, loads
 from rooda.errors import StateDamaged
-from rooda.loops.goal.files import Place, make_ready, tidy
+from rooda.loops.goal.files import FOREIGN, Place, make_ready, move_folders, tidy
 from rooda.loops.goal.rules import not_completed
-from rooda.loops.goal.state import STATUSES, UNFINISHED, GoalState, public
+from rooda.loops.goal.state import STATUSES, UNFINISHED, GoalState, is_public_of, public
 from rooda.loops.goal.world import Fingerprint
 from rooda.loops.kernel import Saved, Scope
 from rooda.run.event_records import Emit, Problem, StateSaved, StateUnsaved
@@ -40,6 +40,7 @@ class GoalStore:
         self._unsure = False  # a write failed: the file has one of the contents in `_bytes`, or is missing
         self._journaled = ("", -1)  # run and iteration of the journal's last line
         self.last: GoalState | None = None  # the latest state, even if it could not be saved
+        self._known: GoalState | None = None  # the goal that is resumed
         self._seal = place.seal
         self._on_disk: dict[str, bytes] = {}  # path to sealed content: run.json, and the journal's copy of it
 
@@ -49,9 +50,10 @@ class GoalStore:
         self._journaled = (str(record["run"].get("run", "")), record["iteration"]) if record else ("", -1)
         self._on_disk = sealed_files(self._place)
         try:
-            return Saved(load(self._place))
+            self._known = load(self._place)
         except StateDamaged:  # already reported when the goal was opened
             return Saved()
+        return Saved(self._known)
 
     def _limited(self, state: GoalState) -> GoalState:
         """Return the state with the iteration limit that the user has set, unless that limit was applied before."""
@@ -94,6 +96,7 @@ class GoalStore:
     def _save(self, state: GoalState) -> None:
         make_ready(self._place)
         self._set_foreign_aside()
+        move_folders(self._place)
         data = encode(private(state), 2)
         sealed = self._seal.exists or not self._on_disk  # don't seal an old unsealed file, only its replacement
         if sealed:
@@ -115,6 +118,7 @@ class GoalStore:
     def _set_foreign_aside(self) -> None:
         """Keep a copy of a state file that another program changed, and ignore its content."""
         if not self._bytes:
+            self._keep_state_of_another_loop()
             return
         try:
             found = files.read_ours(self._place.state)
@@ -130,6 +134,13 @@ class GoalStore:
                     text=f"state.json was changed by another program; overwritten, the changed file is kept as {kept}"
                 )
             )
+
+    def _keep_state_of_another_loop(self) -> None:
+        """Keep what took the place of this goal's state file while no session ran, such as another tool's loop."""
+        if self._known is None or not os.path.lexists(self._place.state) or holds_state_of(self._place, self._known):
+            return
+        kept = os.path.relpath(files.set_aside(self._place.state, FOREIGN), self._place.workspace)
+        self._emit(Problem(text=f"state.json was not this goal's; it is kept as {kept}"))
 
     def _journal(self, state: GoalState, data: bytes) -> None:
         """Write one line per iteration; a goal's first line replaces the journal of an earlier goal."""
@@ -254,12 +265,22 @@ def finish_files(place: Place, state: GoalState) -> bool:
     seal, same = place.seal, True
     tidy(place)
     for path, data in ((place.run, encode(private(state), 2)), (place.state, encode(public(state), 2))):
+        if path == place.state and os.path.lexists(path) and not holds_state_of(place, state):
+            continue  # another loop's
         if seal.exists and not _holds(path, data):
             same = False
             if path == place.run:
                 seal.cover(data, map(files.sha256, sealed_files(place).values()))
             files.replace(path, data)
     return same
+
+
+def holds_state_of(place: Place, state: GoalState) -> bool:
+    """True if the state file is that of this goal, of any of its iterations."""
+    try:
+        return is_public_of(loads(files.read_ours(place.state)), state)
+    except (OSError, ValueError):
+        return False
 
 
 def doubt(place: Place) -> Doubt | None:

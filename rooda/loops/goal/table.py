@@ -43,6 +43,7 @@ def facts(state: GoalState, running: bool, pid: object) -> Json:
         "stuckCount": state.stuck,
         "criteria": rows,
         "mustNot": [each._asdict() for each in brief.mustNot],
+        "started_at": brief.started_at,
         "updated_at": state.updated_at or brief.started_at,
     }
 

@@ -76,7 +76,15 @@ def name_of(facts: Json) -> str:
 def progress(facts: Json, now: "Now") -> Progress:
     iteration = facts.get("iteration")
     failures = f"{facts['consecutive_failures']}/{facts['failure_threshold']}" if "iteration" in facts else ""
-    return Progress(iteration, facts.get("max_iterations"), now.iteration or iteration, failures)
+    return Progress(
+        iteration,
+        facts.get("max_iterations"),
+        now.iteration or iteration,
+        failures,
+        started_at=facts.get("started_at") or "",
+        last=facts.get("last_iteration_at") or "",
+        over=not (facts["running"] or procedure_state.can_resume(facts["status"])),
+    )
 
 
 def lines(facts: Json) -> list[str]:

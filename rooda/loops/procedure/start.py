@@ -146,7 +146,8 @@ def load_earlier(place: Place, screen: Screen) -> OodaState | None:
     try:
         return procedure_store.load_state(place)
     except StateDamaged as problem:
-        kept = f"kept as {place.corrupt}" if procedure_store.rename_damaged(place) else "it could not be kept"
+        path = procedure_store.keep_damaged(place)
+        kept = f"kept as {path}" if path else "it could not be kept"
         launch.warn(screen, f"{problem.what}; starting fresh ({kept})")
         return None
 
@@ -156,8 +157,8 @@ def require_saved(place: Place) -> OodaState:
     try:
         state = procedure_store.load_state(place)
     except StateDamaged as problem:
-        kept = procedure_store.rename_damaged(place)
-        problem.hint = f"Kept as {place.corrupt}. " if kept else ""
+        kept = procedure_store.keep_damaged(place)
+        problem.hint = f"Kept as {kept}. " if kept else ""
         problem.hint += f"Start over with: rooda {place.procedure}"
         raise
     if state is None or not can_resume(state.status):

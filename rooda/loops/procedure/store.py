@@ -160,13 +160,14 @@ def _checked(state: OodaState) -> OodaState:
     return state
 
 
-def rename_damaged(place: Place) -> bool:
-    """Rename a damaged state file; return False if that fails."""
+def keep_damaged(place: Place) -> str:
+    """Rename a damaged state file, and none that was kept before; return its new path, "" if that fails."""
     try:
-        files.rename(place.state, place.corrupt)
+        kept = files.set_aside(place.state, "corrupt")
+        files.sync_parent(kept)
     except OSError:
-        return False
-    return True
+        return ""
+    return kept
 
 
 def names(workspace: str) -> list[str]:

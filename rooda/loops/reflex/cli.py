@@ -15,12 +15,13 @@ from rooda.loops.options import DASH_H, InOrder, RunOptions, items, place_of_tab
 from rooda.loops.reflex import drafting, files, inspect, rules, store, view
 from rooda.loops.reflex.drafting import TEMPLATES, Drafted, Given, Proposal, confirmed
 from rooda.loops.reflex.effects import exec_checks
+from rooda.loops.reflex.events import KIND
 from rooda.loops.reflex.files import Place, find, named, newest, no_history_error, none_active
 from rooda.loops.reflex.keys import OWN
 from rooda.loops.reflex.setup import Prepared, prepared
 from rooda.loops.reflex.start import ended, own_flags, refuse_second, resume_loop, start, unused_alias
 from rooda.loops.reflex.state import RUNNING
-from rooda.loops.reflex.status import lines, row, row_line, shown
+from rooda.loops.reflex.status import facts_of, lines, row, row_line, shown
 from rooda.processes import lock
 from rooda.run import folder, questions
 from rooda.settings.where import Where, where, with_typed
@@ -199,14 +200,17 @@ resume = click.Command(
 @click.pass_context
 def status(ctx: click.Context, alias: str | None, artifact: bool, as_json: bool) -> int:
     """Show the progress of the active loop, or of ALIAS."""
-    place = find(where(ctx).workspace, alias)
-    found = shown(place) if place else {}
+    here = where(ctx)
+    place = find(here.workspace, alias)
     if as_json:
-        say(json.dumps(found or None, indent=2, ensure_ascii=False))
-    elif not found or place is None:
+        from rooda.loops.overview import as_json as as_objects
+
+        facts = [facts_of(place)] if place else []
+        say(json.dumps(as_objects(here, KIND.name, facts), indent=2, ensure_ascii=False))
+    elif place is None:
         say("There is no active loop here. Start one with: rooda reflex new TASK")
     else:
-        say("\n".join(map(escape_line, lines(found))))
+        say("\n".join(map(escape_line, lines(shown(place)))))
         data = files.artifact_if_readable(place) if artifact else None
         if data is not None:
             say(base_files.to_text(data), end="")
@@ -243,7 +247,7 @@ def history(ctx: click.Context, alias: str | None, as_json: bool) -> int:
     found = files.load(place)
     if found.no_history:
         raise no_history_error(place, found)
-    for event in found.history:
+    for event in files.events(place):
         say(json.dumps(event, ensure_ascii=False) if as_json else escape_line(inspect.event_line(event)))
     return OK
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from rooda.base.json import Json, loads
 from rooda.errors import RoodaError, Undecided, UsageProblem
 from rooda.loops.reflex import history as reflex_history
 from rooda.loops.reflex.rules import hashes, is_alias
-from rooda.loops.reflex.state import RUNNING, State, decoded
+from rooda.loops.reflex.state import RUNNING, State, decoded, read_ended
 from rooda.processes import lock
 from rooda.run.folder import UNSIGNED
 from rooda.run.seal import Doubt, Seal
@@ -24,6 +25,8 @@ LINE = (
     ("iteration", int),
     ("payload", dict),
 )  # required keys of an event
+OWN_NAMES = re.compile(r"/(?:run\.json|history\.jsonl|artifact\.md)$")
+TEMPORARY = re.compile(r"/(?:run\.json|artifact\.md)\.[^/]+\.tmp$")
 PATIENCE = 10.0  # seconds to wait for another writer
 
 
@@ -94,13 +97,27 @@ def is_begun(place: Place) -> bool:
     return any(os.path.isfile(path) and os.path.getsize(path) for path in (place.run, place.history, place.artifact))
 
 
+def is_leftover(place: Place) -> bool:
+    """True if the folder has only empty and temporary files of a start that was killed after it took the lock."""
+    if os.path.islink(place.folder) or not os.path.lexists(place.lock):
+        return False
+    return all(_is_leftover(os.path.join(place.folder, name)) for name in files.list_folder(place.folder))
+
+
+def _is_leftover(path: str) -> bool:
+    if os.path.islink(path) or not os.path.isfile(path):
+        return False
+    return bool(TEMPORARY.search(path) or (OWN_NAMES.search(path) and not os.path.getsize(path)))
+
+
 def load(place: Place) -> Found:
     """Read the state from `run.json`; if that is missing or invalid, rebuild it from the history."""
     lines = read_lines(place)
     history = parsed(lines or ())
     state = read_state(place)
     rebuilt = state is None
-    state = reflex_history.rebuilt(history) if rebuilt else state
+    if rebuilt and ended_elsewhere(place) is None:
+        state = reflex_history.rebuilt(history)
     state = state and state._replace(task_alias=place.alias)  # the user may have renamed the folder
     return Found(state, history, rebuilt, lines is None)
 
@@ -132,6 +149,30 @@ def read_state(place: Place) -> State | None:
         return decoded(base_json.parse_object(files.read_ours(place.run)))
     except (OSError, base_json.Mismatch):
         return None
+
+
+def ended_elsewhere(place: Place) -> State | None:
+    """Return what another tool's `run.json` says of a loop that is over, although keys are missing or of another form.
+
+    None if rooda wrote the loop, or if the file doesn't say that it is over.
+    """
+    try:
+        data = base_json.parse_object(files.read_ours(place.run))
+    except (OSError, base_json.Mismatch):
+        return None
+    return None if place.seal.exists else read_ended(data, place.alias)
+
+
+def events(place: Place) -> list[Json]:
+    """Return all events of the history, also those that rooda does not know."""
+    found = []
+    for line in read_lines(place) or ():
+        try:
+            event = loads(line)
+        except ValueError:
+            continue
+        found += [event] if isinstance(event, dict) else []
+    return found
 
 
 def read_lines(place: Place) -> list[bytes] | None:
@@ -233,13 +274,16 @@ def _json(value: Json) -> bytes:
 
 def point_at(place: Place, state: State) -> None:
     """Update the pointer. It exists only while a loop is active."""
+    path, named = pointer(place.workspace), _pointed_at(place.workspace)
+    if named is None and os.path.lexists(path):
+        return  # another tool's file: without the pointer rooda finds the only loop that runs
     if state.status != RUNNING:
-        if _pointed_at(place.workspace) in (place.alias, None):
-            files.remove(pointer(place.workspace))
+        if named == place.alias:
+            files.remove(path)
         return
     run, alias = state.run_id, state.task_alias
     facts = {"active_run_id": run, "task_alias": alias, "status": state.status, "updated_at": state.updated_at}
-    files.replace_unsynced(pointer(place.workspace), _json(facts))  # no fsync: a lost pointer can be found again
+    files.replace_unsynced(path, _json(facts))  # no fsync: a lost pointer can be found again
 
 
 def line_of(event: Json) -> str:

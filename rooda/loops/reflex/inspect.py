@@ -1,5 +1,6 @@
 """Shows a loop's history and earlier artifacts. The history has the artifacts' hashes; run folders may have copies."""
 
+import json
 import os
 from typing import Any, NamedTuple
 
@@ -8,9 +9,13 @@ from rooda.base.json import Json
 from rooda.errors import RoodaError, UsageProblem
 from rooda.loops.reflex import files as reflex_files
 from rooda.loops.reflex.files import Place
+from rooda.loops.reflex.history import DONE
 from rooda.loops.reflex.rules import changed, is_number
 from rooda.loops.reflex.scoring import hundredths
 from rooda.run.folder import RUNS
+
+KNOWN = (*DONE, "run_started", "phase_switched", "iteration_advanced", "stopped", "failed", "phase_error")
+WIDEST = 200  # characters of a payload that rooda does not know
 
 
 class Version(NamedTuple):
@@ -98,15 +103,22 @@ def diff(place: Place, start: int | None, end: int | None) -> list[str]:
 
 def _details(event: Json) -> str:
     payload, name = event.get("payload"), event.get("event")
-    if not isinstance(payload, dict):
-        return ""
+    if not isinstance(payload, dict) or name not in KNOWN:
+        return _raw(payload)
     if name == "evaluation_done" and is_number(payload.get("score")):
         entries = payload.get("failed")
         failed = ", ".join(str(entry) for entry in _ids(entries if isinstance(entries, list) else []))
         return f"  {hundredths(payload['score'])} {'PASS' if payload.get('passed') else 'FAIL'} {failed}"
     if name in ("stopped", "failed"):
         return f"  {payload.get('status')}: {payload.get('detail') or payload.get('reason')}"
-    return f"  {payload.get('error')}" if name == "phase_error" else ""
+    if name == "phase_error":
+        return f"  {payload.get('error')}"
+    return _raw(payload) if name == "evaluation_done" else ""
+
+
+def _raw(payload: object) -> str:
+    text = json.dumps(payload, ensure_ascii=False)
+    return f"  {text[:WIDEST]}{'…' * (len(text) > WIDEST)}" if payload else ""
 
 
 def _ids(entries: list[Any]) -> list[Any]:

@@ -6,6 +6,7 @@ from rooda.base.json import Json
 from rooda.loops.reflex import files, status
 from rooda.loops.reflex.files import Place
 from rooda.loops.reflex.rules import is_alias
+from rooda.loops.reflex.state import RUNNING
 from rooda.processes import lock
 from rooda.views.status_table import Progress
 
@@ -61,7 +62,15 @@ def name_of(facts: Json) -> str:
 
 def progress(facts: Json, now: "Now") -> Progress:
     iteration = facts.get("iteration")
-    return Progress(iteration, facts.get("max_iterations"), iteration, str(facts.get("stagnation_count", "")))
+    return Progress(
+        iteration,
+        facts.get("max_iterations"),
+        iteration,
+        str(facts.get("stagnation_count", "")),
+        started_at=facts.get("created_at", ""),
+        last=facts.get("updated_at", ""),
+        over=facts["status"] != RUNNING,
+    )
 
 
 def lines(facts: Json) -> list[str]:

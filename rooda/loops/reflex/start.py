@@ -117,6 +117,8 @@ def require_open(place: Place, found: Found, limit: int | None) -> State:
     """
     if found.no_history:
         raise no_history_error(place, found)
+    if over := None if found.state else files.ended_elsewhere(place):
+        raise Undecided(_ended(place, over), START_NEW)
     if found.state is None:
         raise RoodaError(f"The files of the loop '{place.alias}' are damaged.", START_NEW)
     state, ended = found.state, found.state.status != RUNNING
@@ -175,10 +177,15 @@ def _refuse_beside_another(place: Place) -> None:
 
 def unused_alias(workspace: str, alias: str) -> str:
     """Return the alias, with a number appended if another loop already has it."""
-    taken, number = set(files.aliases(workspace)), 1
-    while (name := rules.numbered(alias, number)) in taken or os.path.islink(Place(workspace, name).folder):
+    number = 1
+    while _is_taken(Place(workspace, rules.numbered(alias, number))):
         number += 1
     return rules.numbered(alias, number)
+
+
+def _is_taken(place: Place) -> bool:
+    """True if something is in the place of the loop's folder, of rooda or of another tool."""
+    return os.path.lexists(place.folder) and not (os.path.isdir(place.folder) and files.is_leftover(place))
 
 
 def _limited(made: Prepared, place: Place, asked: RunOptions) -> Prepared:

@@ -122,6 +122,29 @@ def decoded(data: Json) -> State:
     return state
 
 
+def read_ended(data: Json, alias: str) -> State | None:
+    """Return a state of what can be read from a loop that is over; None if its status does not say that."""
+    status = data.get("status")
+    if status not in STATUSES or status == RUNNING:
+        return None
+    stop = data.get("stop")
+    stop = stop if isinstance(stop, dict) else {"reason": stop or data.get("stop_reason")}
+    counts = {key: value for key in ("iteration", "max_iterations") if type(value := data.get(key)) is int}
+    texts = {key: str(data[key]) for key in ("phase", "current_step", "created_at", "updated_at") if data.get(key)}
+    score = data.get("last_score")
+    unknown: Json = dict.fromkeys(("iteration", "max_iterations"), 0) | dict.fromkeys(("phase", "current_step"), "?")
+    return State(
+        run_id=str(data.get("run_id", "")),
+        task_alias=alias,
+        status=status,
+        task={},
+        criteria={"phase": {}, "rules": []},
+        stop={"passed": stop.get("passed") is True, "reason": str(stop.get("reason") or "")},
+        last_score=score if is_number(score) else 0,
+        **(unknown | counts | texts),
+    )
+
+
 def _criteria(value: Any) -> bool:
     try:
         thresholds = [value["phase"][level]["threshold"] for level in LEVELS]

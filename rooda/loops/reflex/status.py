@@ -7,13 +7,14 @@ from rooda.loops.reflex import files
 from rooda.loops.reflex.events import KIND
 from rooda.loops.reflex.files import Place
 from rooda.loops.reflex.rules import is_number
-from rooda.loops.reflex.scoring import FAILED, hundredths, number_text
-from rooda.loops.reflex.state import RUNNING
+from rooda.loops.reflex.scoring import hundredths, number_text
+from rooda.loops.reflex.state import RUNNING, State
 from rooda.processes import lock
 from rooda.run.ended import of_file
 from rooda.run.history import state_of
 
 BARS = "▁▂▃▄▅▆▇█"
+UNREADABLE = "unreadable"
 
 
 def facts_of(place: Place) -> Json:
@@ -21,9 +22,9 @@ def facts_of(place: Place) -> Json:
     found = files.load(place)
     held = lock.is_held(place.lock)
     owner = {"running": held, "pid": lock.owner(place.lock).get("pid") if held else None}
-    state = found.state
+    state = found.state or files.ended_elsewhere(place)
     if state is None:
-        return {"task_alias": place.alias, "status": "damaged", **owner}
+        return {"task_alias": place.alias, "status": UNREADABLE, **owner}
     scores = [
         [event["phase"], event["payload"].get("score", 0)]
         for event in found.history
@@ -33,29 +34,34 @@ def facts_of(place: Place) -> Json:
     more = ("last_score", "stagnation_count", "stop", "created_at", "updated_at")
     facts = {key: getattr(state, key) for key in (*keys, *more)}
     facts |= {"state": RUNNING if held else of_file(state.status, state.stop["reason"])}
-    return {**facts, "threshold": state.threshold, "scores": scores, "artifact": place.shown_artifact, **owner}
+    return {**facts, "threshold": _threshold(state), "scores": scores, "artifact": place.shown_artifact, **owner}
+
+
+def _threshold(state: State) -> Any:
+    """Return the threshold of the state's phase; None if another tool's files do not have it."""
+    return state.threshold if state.phase in state.criteria["phase"] else None
 
 
 def shown(place: Place) -> Json:
-    """Return a loop's details for programs: `status` as rooda shows it, `file_status` as run.json has it."""
+    """Return a loop's details with the state that rooda shows, which also depends on the log."""
     facts = facts_of(place)
-    if facts["status"] == "damaged":
+    if facts["status"] == UNREADABLE:
         return facts
-    word = state_of(place.workspace, place.alias, KIND.name, facts)
-    del facts["state"]
-    return {**facts, "status": word, "file_status": facts["status"], "shown_status": word}
+    return {**facts, "shown_status": state_of(place.workspace, place.alias, KIND.name, facts)}
 
 
 def lines(facts: Json) -> list[str]:
     alias, word = facts["task_alias"], facts["status"]
-    if word == "damaged":
-        return [f"{alias}: its files are damaged; start a new loop with: rooda reflex new TASK"]
+    if word == UNREADABLE:
+        why = "its files are damaged, or of another tool"
+        return [f"{alias}: unreadable: {why}; start a new loop with: rooda reflex new TASK"]
     how = f" (pid {facts['pid']})" if facts["running"] else ""
     shown = facts.get("shown_status") or facts["state"]
+    threshold = "unknown" if facts["threshold"] is None else number_text(facts["threshold"])
     rows = [
         f"{alias}: {shown}{how}",
         f"  iteration {facts['iteration']}/{facts['max_iterations']}, phase {facts['phase']}, {facts['current_step']}",
-        f"  last score {hundredths(facts['last_score'])}, threshold {number_text(facts['threshold'])}"
+        f"  last score {hundredths(facts['last_score'])}, threshold {threshold}"
         f"{sparkline(facts['scores'])}",
         f"  started {facts['created_at']}, updated {facts['updated_at']}",
         f"  artifact {facts['artifact']}",
@@ -77,11 +83,11 @@ def sparkline(scores: list[list[object]]) -> str:
 
 
 def row(place: Place) -> Json:
-    state = files.load(place).state
+    state = files.load(place).state or files.ended_elsewhere(place)
     if state is None:
-        return {"task_alias": place.alias, "status": FAILED, "damaged": True}
+        return {"task_alias": place.alias, "status": UNREADABLE}
     if state.status == RUNNING:
-        word = str(shown(place)["status"])
+        word = str(shown(place)["shown_status"])
     else:
         word = of_file(state.status, state.stop["reason"])
     keys = ("task_alias", "status", "iteration", "max_iterations", "phase", "last_score", "updated_at")
@@ -92,7 +98,7 @@ def row(place: Place) -> Json:
 def row_line(row: Json, width: int) -> str:
     begin = f"{row['task_alias']:<{width}}  {row['status']:<11}"
     if "iteration" not in row:
-        return f"{begin}  its files are damaged"
+        return f"{begin}  its files are damaged, or of another tool"
     where = f"{row['iteration']}/{row['max_iterations']}  {row['phase']}  {hundredths(row['last_score'])}"
     return f"{begin}  {where}  {row['updated_at']}  {' '.join(row['stop_reason'].split())}".rstrip()
 

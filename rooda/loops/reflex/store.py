@@ -191,9 +191,11 @@ def tidy_all(workspace: str) -> None:
         if lock.is_held(place.lock):
             continue
         if not reflex_files.is_begun(place):
-            if not os.path.islink(place.folder):
+            if reflex_files.is_leftover(place):
                 remove(place)
             continue
+        if not place.seal.exists:
+            continue  # another tool's loop, which only a resume or a clean changes
         found = reflex_files.load(place)
         if found.state is not None and found.state.status != RUNNING:
             open_store(place, found)

@@ -150,7 +150,7 @@ def test_F_043_any_task_stays_the_same_text(flow: Flow, task: str) -> None:
     status = flow.ws.rooda("flow", "status", "--json")
     import json
 
-    assert json.loads(status.out)["task"] == task
+    assert json.loads(status.out)[0]["details"]["task"] == task
 
 
 def test_F_031_a_branch_below_the_name_takes_it(flow: Flow) -> None:

@@ -70,7 +70,7 @@ def test_a_running_flow_can_be_stopped_by_its_lock(flow: Flow) -> None:
     assert (name, rest) == (flow.run_id, []) and path.endswith("flow.lock")
     facts = kind.facts(flow.ws.path, name)
     assert facts[0]["running"] and facts[0]["pid"] == running.pid
-    assert json.loads(flow.ws.rooda("flow", "status", "--json").out)["running"] is True
+    assert json.loads(flow.ws.rooda("flow", "status", "--json").out)[0]["running"] is True
     os.kill(facts[0]["pid"], signal.SIGTERM)
     assert running.finish() == 143
     assert front_matter(flow.ws.read(flow.rd("run-state.md")))["status"] == "running"

@@ -154,10 +154,9 @@ def test_F_202_status_shows_everything_and_changes_nothing(ran: Ran) -> None:
         *("types: fail, unit: fail", "last decision: target not met", "iteration 1.3 — max iterations reached"),
     ):
         assert part in text, part
-    facts = json.loads(flow.ws.rooda("flow", "status", flow.run_id, "--json").out)
-    assert (facts["status"], facts["file_status"]) == ("paused", "max-iterations-reached") and len(
-        facts["commits"]
-    ) == 7
+    (row,) = json.loads(flow.ws.rooda("flow", "status", flow.run_id, "--json").out)
+    facts = row["details"]
+    assert (row["state"], facts["file_status"]) == ("paused", "max-iterations-reached") and len(facts["commits"]) == 7
     assert [node["iteration"] for node in facts["nodes"]] == [2, 3]
     assert len(flow.calls) == calls and digest(flow.ws.path) == before
 
@@ -171,7 +170,7 @@ def test_F_202_the_last_twenty_commits(flow: Flow) -> None:
     flow.ws.config(f"{flow.ws.read('rooda.toml')}[flow]\nstuck_after = 0\n")
     flow.commit("long")
     assert flow.run(timeout=120).code == 4
-    facts = json.loads(flow.ws.rooda("flow", "status", "--json").out)
+    facts = json.loads(flow.ws.rooda("flow", "status", "--json").out)[0]["details"]
     assert len(facts["commits"]) == 20 and "iteration 21 —" in facts["commits"][-1]["subject"]
 
 

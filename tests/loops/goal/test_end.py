@@ -156,7 +156,7 @@ def test_status_is_a_table(g: Goals) -> None:
     at = next(n for n, line in enumerate(lines) if "Criterion" in line)
     assert lines[at].split() == ["Criterion", "Type", "Met", "Evidence", "Since"]
     assert f".loop/evidence/2-{A}.txt" in lines[at + 1] and lines[at + 1].endswith("iteration 1")
-    assert json.loads(g.rooda("goal", "status", "--json").out)["criteria"][0]["met"] is True
+    assert json.loads(g.rooda("goal", "status", "--json").out)[0]["details"]["criteria"][0]["met"] is True
 
 
 def test_quiet_reports_the_end_only(g: Goals) -> None:

@@ -19,7 +19,7 @@ def test_CU_21_CA_52_delegation_is_not_scored(g: Goals) -> None:
     g.planned(9, fit={"hidden_coupling": 1, "shape_confidence": 0})
     g.run("-n", "1")
     assert "Fit" not in g.rooda("goal", "status").out
-    assert "fit" not in json.loads(g.rooda("goal", "status", "--json").out)
+    assert "fit" not in json.loads(g.rooda("goal", "status", "--json").out)[0]["details"]
 
 
 def test_CU_26_a_shape_that_is_written_is_read_back() -> None:
@@ -188,7 +188,7 @@ def test_evidence_of_two_criteria_never_shares_a_file(g: Goals) -> None:
     pairs = [{"name": name, "command": f"echo {number}; false"} for number, name in enumerate(("a/b", "a_b"))]
     g.planned(criteria=pairs, steps=["one"])
     g.run("-n", "1")
-    rows = json.loads(g.rooda("goal", "status", "--json").out)["criteria"]
+    rows = json.loads(g.rooda("goal", "status", "--json").out)[0]["details"]["criteria"]
     assert [g.read(row["evidence"]).splitlines()[-1] for row in rows] == ["0", "1"]
     assert len({*g.evidence()}) == 4
 

@@ -361,7 +361,7 @@ def test_ended_at_random_moments_it_ends_the_same(g: Goals, seed: int) -> None:
         said += running.out
         if "<loop-complete>" in said:
             break
-        words = ["goal", "continue"] if g.rooda("goal", "status", "--json").out != "{}\n" else words
+        words = ["goal", "continue"] if g.rooda("goal", "status", "--json").out != "[]\n" else words
     assert "<loop-complete>" in said and len(blocks(said)) == 3 and g.public["status"] == "completed"
     assert [record["iteration"] for record in g.journal] == [0, 1, 2, 3]
     assert g.git("for-each-ref", "--format=%(refname:lstrip=4)", "refs/rooda").split() == ["1", "2", "3"]

@@ -193,7 +193,7 @@ def test_C_016_the_shape_follows_the_ten_points_only(g: Goals) -> None:
     """Other scores in the plan change nothing."""
     g.planned(9, fit={"spec_clarity": 1, "total": 5})
     g.run("-n", "1")
-    status = json.loads(g.rooda("goal", "status", "--json").out)
+    status = json.loads(g.rooda("goal", "status", "--json").out)[0]["details"]
     assert (status["shape"], status["total"]) == ("Tool", 9)
 
 

@@ -37,8 +37,9 @@ def test_pause_from_another_terminal(g: Goals) -> None:
 
 def test_damaged_files_are_reported(g: Goals) -> None:
     """Nothing readable is left: exit 2 with what to do, and a table that says so."""
-    g.write(".loop/run.json", "{")
-    g.write(".loop/state.json", "{}")
+    assert g.run("-n", "1").code == 4
+    for name in ("run.json", "state.json", "iterations.jsonl"):
+        g.write(f".loop/{name}", "{")
     ran = g.go_on()
     assert ran.code == 2 and "damaged" in ran.err
     assert "damaged" in g.rooda("goal", "status").out

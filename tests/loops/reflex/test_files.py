@@ -101,6 +101,7 @@ def test_R_041_R_053_nothing_is_left_after_a_kill(kit: Kit) -> None:
     (kit.home / "current.json.5.tmp").write_text("{")
     (kit.home / "unborn").mkdir()
     (kit.home / "unborn" / "history.jsonl").write_text("")
+    kit.ws.write(".rooda/locks/reflex-unborn.lock", "")
     assert kit.reflex("resume").code == 0
     assert kit.files() == THREE
     assert "unborn" not in [path.name for path in kit.home.iterdir()]

@@ -61,8 +61,8 @@ def test_R_003_R_006_R_043_R_066_state_before_the_first_phase(kit: Kit) -> None:
         ALIAS,
         "running",
     )
-    facts = json.loads(kit.reflex("status", "--json").out)
-    assert (facts["task_alias"], facts["current_step"], facts["running"]) == (ALIAS, "PLAN", True)
+    (row,) = json.loads(kit.reflex("status", "--json").out)
+    assert (row["name"], row["details"]["current_step"], row["running"]) == (ALIAS, "PLAN", True)
     running.stop()
 
 

@@ -197,6 +197,6 @@ def test_status_shows_what_a_running_loop_does(kit: Kit) -> None:
     running = kit.ws.start(*kit.arguments(), stdin=b"y\ny\n")
     until(lambda: kit.started("PLAN"))
     (row,) = json.loads(kit.ws.rooda("status", "--json").out)
-    assert (row["loop"], row["now"]["phase"], row["now"]["calls"]) == ("reflex", "agent", 1)
+    assert (row["loop"], row["phase"], row["calls"]) == ("reflex", "agent", 1)
     running.process.send_signal(signal.SIGTERM)
     assert running.finish() == 143
