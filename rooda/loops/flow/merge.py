@@ -41,6 +41,16 @@ def merge(where: Where, name: str | None) -> int:
     """Commit a run's work on its base branch, without the run's files, as one commit with the evidence."""
     repo = repository.find(where.workspace)
     run = _ended_run(repo, name)
+    if kind.locks(repo.workspace):
+        raise Undecided("A flow is running in this work tree.", "Wait for its end, or stop it: rooda stop")
+    repository.hide_parked(repo)
+    try:
+        return _merge(repo, run)
+    finally:
+        repository.show_parked(repo)
+
+
+def _merge(repo: Repo, run: FlowRun) -> int:
     base = str(run.state["base-branch"])
     repository.require_ready(repo)
     _require_mergeable(repo, run, base)
@@ -78,8 +88,6 @@ def _ended_run(repo: Repo, name: str | None) -> FlowRun:
 
 
 def _require_mergeable(repo: Repo, run: FlowRun, base: str) -> None:
-    if kind.locks(repo.workspace):
-        raise Undecided("A flow is running in this work tree.", "Wait for its end, or stop it: rooda stop")
     if repo.run("rev-parse", "-q", "--verify", repository.head_of(base)).code:
         raise UsageProblem(
             f"The base of {run.id}, {base}, is not a branch.", f"Merge it yourself: git merge {run.branch}"

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from rooda.base import clock, files
@@ -182,6 +183,11 @@ class ParkedFiles(NamedTuple):
     def files(self) -> str:
         return os.path.join(self.root, run_folder(self.run))
 
+    @property
+    def note(self) -> str:
+        """The file that names the work tree which shows these files while no flow runs in it."""
+        return os.path.join(self.root, "work-tree")
+
 
 def all_parked(repo: Repo) -> Iterator[ParkedFiles]:
     top = _parking_folder(repo)
@@ -192,14 +198,81 @@ def all_parked(repo: Repo) -> Iterator[ParkedFiles]:
             yield found
 
 
-def park(repo: Repo, run: str, branch: str) -> None:
-    """Park the run's folder atomically; the work tree keeps the version committed on the current branch."""
+def park(repo: Repo, run: str, branch: str, shown: bool = False) -> None:
+    """Park the run's folder atomically; the work tree keeps the version committed on the current branch.
+
+    `shown`: whenever no flow runs in this work tree, it shows the parked files.
+    """
     tip = tip_of(repo, branch)
     parked = ParkedFiles(run, tip, os.path.join(_parking_folder(repo), f"{run}-{tip}"))
     files.remove_tree(parked.files)
     files.make_folder(os.path.dirname(parked.files))
-    files.rename(os.path.join(repo.workspace, run_folder(run)), parked.files)
-    repo.run("restore", "--staged", "--worktree", "--source=HEAD", "--", repo.inside(run_folder(run)))
+    if shown:
+        files.write(parked.note, files.to_bytes(repo.workspace))
+    _park(repo, parked)
+
+
+def _park(repo: Repo, parked: ParkedFiles) -> None:
+    files.rename(_folder_of(repo, parked), parked.files)
+    _restore(repo, parked)
+
+
+def _restore(repo: Repo, parked: ParkedFiles) -> None:
+    repo.run("restore", "--staged", "--worktree", "--source=HEAD", "--", repo.inside(run_folder(parked.run)))
+
+
+def _folder_of(repo: Repo, parked: ParkedFiles) -> str:
+    return os.path.join(repo.workspace, run_folder(parked.run))
+
+
+def hide_parked(repo: Repo) -> None:
+    """Take the files that `show_parked` put into the work tree out of it, with what the user changed in them."""
+    for parked in _shown_in(repo):
+        if not os.path.lexists(_folder_of(repo, parked)):
+            _restore(repo, parked)
+        elif repo.run("status", "--porcelain", "-z", "--", repo.inside(run_folder(parked.run))).out:
+            files.remove_tree(parked.files)
+            _park(repo, parked)
+
+
+def show_parked(repo: Repo) -> None:
+    """Put copies of parked files into the work tree, so that the open runs' files are as they were; best effort."""
+    for parked in _shown_in(repo):
+        place, copy = _folder_of(repo, parked), os.path.join(parked.root, "shown")
+        with suppress(OSError):
+            files.remove_tree(copy)
+            _copy_tree(parked.files, copy)
+            files.remove_tree(place)
+            files.make_folder(os.path.dirname(place))
+            files.rename(copy, place)
+
+
+@contextmanager
+def parked_hidden(repo: Repo) -> Iterator[None]:
+    """Hide parked files from a start, and show them again if it is refused; a session shows them at its end."""
+    hide_parked(repo)
+    try:
+        yield
+    except BaseException:
+        show_parked(repo)
+        raise
+
+
+def _shown_in(repo: Repo) -> list[ParkedFiles]:
+    here = files.to_bytes(repo.workspace)
+    return [parked for parked in all_parked(repo) if files.read_ours_if_exists(parked.note) == here]
+
+
+def _copy_tree(source: str, target: str) -> None:
+    for place, inner, names in os.walk(source):
+        there = os.path.normpath(os.path.join(target, os.path.relpath(place, source)))
+        files.make_folder(there)
+        for name in (*names, *inner):
+            path = os.path.join(place, name)
+            if os.path.islink(path):
+                files.link(os.path.join(there, name), os.readlink(path))
+            elif os.path.isfile(path):
+                files.copy(path, os.path.join(there, name))
 
 
 def unpark(repo: Repo, parked: ParkedFiles) -> None:

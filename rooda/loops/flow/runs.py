@@ -130,7 +130,7 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: 
     """Create a run with its branch and folders; return its run-state."""
     runs, branches = find_all(repo), repository.branches(repo)
     for other in other_open_runs_here(runs, branches):
-        repository.park(repo, other.id, other.branch)
+        repository.park(repo, other.id, other.branch, shown=True)
     repository.undo_killed_start(repo, {run.branch for run in runs})
     base = read_head(repo)
     branches = repository.branches(repo)

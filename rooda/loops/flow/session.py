@@ -278,6 +278,7 @@ def run_session(
             return _end_open(session, state, "error", FAILED, _sentence(problem))
         finally:
             screen.close()
+            repository.show_parked(prepared.repo)
             session.close()
     return CODES[ended.status]
 

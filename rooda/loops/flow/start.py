@@ -74,12 +74,13 @@ def run(where: Where, typed: Json, arguments: RunArguments) -> int:
     has_options = any(has_remembered(where.workspace, "flow", run.id) for run in open_runs)
     prepared = None if has_options else prepare(call)  # else prepared later, with the open run's remembered options
     held = take_lock(call.repo, call.screen)
-    if not arguments.new and (earlier := _ask_for_run(runs.open_runs(runs.find_all(call.repo)), True, asked.json)):
-        return _resume_locked(_with_options(where, typed, earlier.id), earlier, held)
-    prepared = prepared or prepare(call)
-    require_clean(prepared, arguments.allow_dirty)
-    commit_setup(prepared, arguments.commit_setup)
-    return _begin(prepared, task, held)
+    with repository.parked_hidden(call.repo):
+        if not arguments.new and (earlier := _ask_for_run(runs.open_runs(runs.find_all(call.repo)), True, asked.json)):
+            return _resume_locked(_with_options(where, typed, earlier.id), earlier, held)
+        prepared = prepared or prepare(call)
+        require_clean(prepared, arguments.allow_dirty)
+        commit_setup(prepared, arguments.commit_setup)
+        return _begin(prepared, task, held)
 
 
 def resume(name: str | None, where: Where, typed: Json) -> int:
@@ -87,7 +88,8 @@ def resume(name: str | None, where: Where, typed: Json) -> int:
     name = choose(runs.find_all(require_repository(where.workspace)), name).id
     call = _with_options(where, typed, name)
     held = take_lock(call.repo, call.screen)
-    return _resume_locked(call, find_resumable(runs.find_all(call.repo), name), held)
+    with repository.parked_hidden(call.repo):
+        return _resume_locked(call, find_resumable(runs.find_all(call.repo), name), held)
 
 
 def _in_worktree(prepared: Prepared, call: Invocation, task: str) -> int:
