@@ -92,7 +92,7 @@ def _exit(code: int) -> None:
 
 def starts_a_loop(words: list[str]) -> bool:
     """True if the command runs a loop: a procedure, `run`, `resume`, or a subcommand that starts another loop."""
-    from rooda.cli.words import WORDS
+    from rooda.cli.words import SYNONYMS, WORDS
 
     if _is_dry_run(words):
         return False
@@ -105,8 +105,17 @@ def starts_a_loop(words: list[str]) -> bool:
     if verb == "resume" and "--all" in words:
         return False  # it starts each run as a separate process
     if verb in WORDS:
-        return verb in ("run", "resume") or mode in WORDS[verb].starting
-    return verb != ""
+        return verb in ("run", "resume") or mode in WORDS[verb].starting or _starts_without_run(words, verb, mode)
+    return verb != "" and verb not in SYNONYMS
+
+
+def _starts_without_run(words: list[str], verb: str, mode: str) -> bool:
+    """True for `rooda goal "a task"` and `rooda goal --file SPEC`, which leave out the word `run`."""
+    from rooda.cli.words import WORDS
+
+    after = words[words.index(verb) + 1 :][:1]
+    option = after and after[0][:1] == "-" and after[0] not in ("-h", "--help", "-C", "--config")
+    return bool(WORDS[verb].starting and (option or len(mode.split()) > 1))
 
 
 def _is_dry_run(words: list[str]) -> bool:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rooda.cli.words import OPTIONS, WORDS, help_text, version_text
+from rooda.cli.words import OPTIONS, SYNONYMS, WORDS, help_text, version_text
 from rooda.errors import OK, UsageProblem
+from rooda.loops import registry
 from rooda.loops.options import DASH_H, items
 from rooda.settings.where import Where, in_folder, nearest, with_typed
 
@@ -29,10 +30,13 @@ class App(click.Group):
         return [name for name, _ in self._rows(ctx)]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name in WORDS:
+        if (name := SYNONYMS.get(name, name)) in WORDS:
             module, _, attribute = WORDS[name].target.partition(":")
-            command = getattr(importlib.import_module(module), attribute)
-            assert isinstance(command, click.Command)
+            command: click.Command = getattr(importlib.import_module(module), attribute)
+            if name in registry.KINDS:
+                from rooda.cli import verbs
+
+                verbs.complete(command, name)
             if name == "completion":  # never refused, because shells run it at start-up
                 return command
             if name in PLACELESS:
@@ -45,11 +49,13 @@ class App(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         ctx.obj = _where(ctx)
-        return name, self.get_command(ctx, name) if name in WORDS else _procedure(name, _where(ctx), args), args[1:]
+        known = name in WORDS or name in SYNONYMS
+        return name, self.get_command(ctx, name) if known else _procedure(name, _where(ctx), args), args[1:]
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list["CompletionItem"]:
         """Complete the names of commands and procedures without loading the commands' modules."""
-        return items(self._rows(ctx), incomplete) + click.Command.shell_complete(self, ctx, incomplete)
+        also = [(word, WORDS[name].help) for word, name in SYNONYMS.items()]
+        return items([*self._rows(ctx), *also], incomplete) + click.Command.shell_complete(self, ctx, incomplete)
 
     def _rows(self, ctx: click.Context) -> list[tuple[str, str]]:
         """Return the names and summaries of all commands and procedures."""
@@ -69,8 +75,6 @@ class App(click.Group):
 
 
 def _procedure(name: str, where: Where, words: Sequence[str]) -> click.Command:
-    from rooda.loops import registry
-
     return registry.procedure_command(name, where, words)
 
 
@@ -139,7 +143,6 @@ def located(directory: str | None, config: str | None) -> Where:
 
 
 def _has_unfinished_run(workspace: str) -> bool:
-    from rooda.loops import registry
     from rooda.processes import lock
 
     return any(registry.resumable(workspace)) or any(lock.is_held(loop.lock) for loop in registry.known(workspace))

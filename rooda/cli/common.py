@@ -9,6 +9,7 @@ from rooda.base import secrets
 from rooda.errors import RoodaError, UsageProblem
 from rooda.loops import registry
 from rooda.loops.options import items, place_of_tab
+from rooda.processes import lock
 from rooda.run import folder, history
 from rooda.run.events import NAME
 from rooda.settings.where import Where, parent_hint, valid_name, where
@@ -101,6 +102,13 @@ def tab_loops(ctx: click.Context, _: click.Parameter, incomplete: str) -> list["
 def tab_resumable(ctx: click.Context, _: click.Parameter, incomplete: str) -> list["CompletionItem"]:
     loops = registry.resumable(place_of_tab(ctx).workspace)
     return items(((loop.name, _noun(loop)) for loop in loops), incomplete)
+
+
+def tab_open(ctx: click.Context, _: click.Parameter, incomplete: str) -> list["CompletionItem"]:
+    """Complete names of loops that run or can be resumed."""
+    workspace = place_of_tab(ctx).workspace
+    running = (loop for loop in registry.known(workspace) if lock.is_held(loop.lock))
+    return items(((loop.name, _noun(loop)) for loop in (*running, *registry.resumable(workspace))), incomplete)
 
 
 def _noun(loop: registry.Loop) -> str:

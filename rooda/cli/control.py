@@ -184,7 +184,7 @@ STOP_PATIENCE = 15.0  # seconds that `rooda stop` waits for the loop to end
 @click.command(short_help="End a running loop as Ctrl+C would; its state is saved.")
 @click.argument("name", required=False, shell_complete=tab_running)
 @click.option("--now", is_flag=True, help="Don't give its agent time to end by itself.")
-@click.option("--reason", metavar="TEXT", default="", help="Record this reason. It also ends a reflex loop for good.")
+@click.option("--reason", metavar="TEXT", default="", help="Record this reason.")
 @click.pass_context
 def stop(ctx: click.Context, name: str | None, now: bool, reason: str) -> int:
     """End the run of NAME, or without NAME the only running one. rooda saves its state and ends its agent.
@@ -196,10 +196,12 @@ def stop(ctx: click.Context, name: str | None, now: bool, reason: str) -> int:
     return end_loop(here.workspace, loop, now, folder.readable(reason).strip()) if loop else OK
 
 
-def end_loop(workspace: str, loop: Loop, now: bool = False, reason: str = "") -> int:
-    """Send SIGTERM to the loop, a second one with --now, and wait until it has ended."""
+def end_loop(workspace: str, loop: Loop, now: bool = False, reason: str = "", for_good: bool = False) -> int:
+    """Send SIGTERM to the loop, a second one with --now, and wait until it has ended.
+
+    `for_good`: the caller will cancel the loop, so no command to resume it is printed.
+    """
     who = named(loop)
-    over = bool(reason) and registry.kind(loop.kind).close(workspace, loop.name, reason)
     record_order(workspace, loop, folder.STOP, reason)
     if not send_signal(loop, signals.terminate) and lock.is_held(loop.lock):
         record_order(workspace, loop, "")
@@ -210,10 +212,12 @@ def end_loop(workspace: str, loop: Loop, now: bool = False, reason: str = "") ->
     if not _ends(loop, STOP_PATIENCE):
         click.echo(f"Asked {who} (pid {lock.owner(loop.lock).get('pid')}) to stop; it is still ending its agent.")
         return OK
-    if not over and loop.name not in registry.kind(loop.kind).resumable(workspace):
+    if for_good:
+        return OK
+    if loop.name not in registry.kind(loop.kind).resumable(workspace):
         click.echo(f"{named(loop, True)} has ended; there is nothing to resume.")
         return OK
-    click.echo(f"Stopped {who}. {'It is over.' if over else f'Resume with: rooda resume {loop.name}'}")
+    click.echo(f"Stopped {who}. Resume with: rooda resume {loop.name}")
     return OK
 
 

@@ -25,7 +25,8 @@ from rooda.run.events import NAME
 from rooda.run.history import following
 from rooda.settings.where import where
 from rooda.views.agent_output import Tail
-from rooda.views.lines import LEVELS, lines
+from rooda.views.lines import LEVELS, PEOPLE, PROGRAMS, is_for, lines
+from rooda.views.live import is_terminal
 from rooda.views.why import CUT_OFF
 
 END = 262_144  # bytes; --tail first reads this much of the end of a transcript
@@ -262,8 +263,9 @@ def show(record: Json, least: int) -> None:
         found = lines(record, registry.view(record.get("loop")).LINES)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError):
         return  # the log was edited
+    audience = PEOPLE if least > LEVELS["debug"] and is_terminal(sys.stdout) else PROGRAMS
     for line in found:
-        if LEVELS[line.level] >= least:
+        if LEVELS[line.level] >= least and is_for(line, audience):
             click.echo(f"[{clock.local(str(record['ts']))}] {escape_text(line.text)}")
 
 

@@ -134,15 +134,15 @@ def _set(ctx: click.Context, /, name: str | None, iterations: str | None, **type
 
 def _iterations(here: Where, loop: Loop, run: str, text: str) -> int:
     """Return the new iteration limit. A change such as +5 is added to the limit in force."""
-    if not registry.KINDS[loop.kind].can_set_iterations:
-        raise UsageProblem(
-            f"The number of iterations of {named(loop)} can't be changed while it runs.", "Set --max-cost instead."
-        )
     if text[0] not in "+-":
+        if not int(text) and loop.kind != registry.OODA:
+            what = f"{named(loop, True)} needs a limit of iterations."
+            raise UsageProblem(what, f"To end it: rooda stop {loop.name}")
         return int(text)
-    facts = registry.kind(loop.kind).facts(here.workspace, loop.name)
+    kind = registry.kind(loop.kind)
     asked = messages.limits_in(run_folder.folder_of(here.workspace, run)).get("iterations")
-    most = asked if asked is not None else next((each.get("max_iterations") for each in facts), 0)
+    facts = next(iter(kind.facts(here.workspace, loop.name)), {})
+    most = asked if asked is not None else kind.progress(facts, history.Now()).max_iterations
     if not most:
         raise UsageProblem(f"{named(loop, True)} has no limit of iterations that {text} could change.")
     if (changed := int(most) + int(text)) < 1:

@@ -18,6 +18,7 @@ WORDS = {
     "resume": Word("rooda.cli.resume:resume", "Resume an interrupted or aborted run."),
     "status": Word("rooda.cli.status:status", "Show what is running here, and what can be resumed."),
     "stop": Word("rooda.cli.control:stop", "End a running loop as Ctrl+C would; its state is saved."),
+    "cancel": Word("rooda.cli.cancel:cancel", "End a loop for good; its run and its work stay."),
     "pause": Word("rooda.cli.control:pause", "Suspend a running loop and its agent."),
     "continue": Word("rooda.cli.control:continue_", "Continue a paused loop."),
     "say": Word("rooda.cli.messages:say", "Give a running loop a note for its next prompt."),
@@ -52,6 +53,8 @@ WORDS = {
     "version": Word("rooda.cli.app:version", "Print the versions of rooda, Python and the system."),
 }
 
+SYNONYMS = {"log": "logs", "clean": "prune"}  # further words for commands
+
 USAGE = "Usage: rooda [OPTIONS] PROCEDURE [ARGS]...\n       rooda [OPTIONS] COMMAND [ARGS]...\n"
 
 ABOUT = """
@@ -72,7 +75,7 @@ Options:
 """
 
 
-_RUN = "run resume reflex flow goal pause continue stop set say"
+_RUN = "run resume reflex flow goal pause continue stop cancel set say"
 GROUPS = {
     "Run": _RUN,
     "Watch": "status attach logs runs events why",
@@ -97,8 +100,9 @@ def help_text() -> str:
         f"{title}:\n" + "".join(f"  {name:<{width}}  {WORDS[name].help}\n" for name in names)
         for title, names in grouped().items()
     )
-    procedures = "\nProcedures: build, bootstrap, audit-spec, … (rooda list; rooda build --help)\n"
-    return f"{USAGE}{ABOUT}{OPTIONS}\n{rows}{procedures}"
+    synonyms = "\nAlso: " + ", ".join(f"{word} = {name}" for word, name in SYNONYMS.items()) + "\n"
+    procedures = "Procedures: build, bootstrap, audit-spec, … (rooda list; rooda build --help)\n"
+    return f"{USAGE}{ABOUT}{OPTIONS}\n{rows}{synonyms}{procedures}"
 
 
 def version_text() -> str:

@@ -126,6 +126,7 @@ def for_start() -> list[click.Parameter]:
         *of(PROCEDURE, "prompt"),
         click.Option(["-d", "--dry-run"], is_flag=True, help="Show the prompt and exit; run no agent, save no state."),
         click.Option(["--resume"], is_flag=True, help="Resume an interrupted run if there is one."),
+        click.Option(["-y", "--yes"], is_flag=True, help="Answer with yes: resume an interrupted run if there is one."),
         click.Option(["--fresh"], is_flag=True, help="Start over, even if a run was interrupted."),
         worktree(),
         *_way(PROCEDURE),
@@ -143,7 +144,8 @@ def worktree() -> click.Option:
 
 
 def for_resume() -> list[click.Parameter]:
-    return [*_numbers(), *of(PROCEDURE, "agent"), *of(PROCEDURE, "prompt"), *_way(PROCEDURE)]
+    yes = click.Option(["-y", "--yes"], is_flag=True, help="Answer the question that a goal waits for with yes.")
+    return [*_numbers(), *of(PROCEDURE, "agent"), *of(PROCEDURE, "prompt"), yes, *_way(PROCEDURE)]
 
 
 def for_kind() -> list[click.Parameter]:
@@ -235,11 +237,48 @@ def _parameters(pairs: tuple[str, ...]) -> dict[str, str]:
 DASH_H = {"help_option_names": ["-h", "--help"]}  # context settings of a group
 
 
+SYNONYMS = {"log": "logs", "logs": "log", "clean": "prune", "prune": "clean"}  # each works where the other is defined
+
+
 class InOrder(click.Group):
-    """A group whose help lists commands in the order of their definition."""
+    """A group whose help lists commands in the order of their definition, without their synonyms.
+
+    `default` is the command that is meant if the first word is a task, as in `rooda goal "Make it"`.
+    """
+
+    def __init__(self, *args: Any, default: str = "", **how: Any) -> None:
+        super().__init__(*args, **how)
+        self._default = default
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        return self.commands.get(name) or self.commands.get(SYNONYMS.get(name, ""))
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own = {word for option in self.get_params(ctx) for word in option.opts}
+        first = args[0] if args else ""
+        if first[:1] == "-" and not {first, first[:2], first.partition("=")[0]} & own:  # rooda goal --file SPEC
+            args = [self._default, *args] if self._default else args
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if self._default and is_task(args[0]):
+            args = [self._default, *args]
+        return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        known = [(name, command.get_short_help_str()) for name, command in self.commands.items()]
+        also = [(SYNONYMS[name], about) for name, about in known if SYNONYMS.get(name, name) not in self.commands]
+        return super().shell_complete(ctx, incomplete) + items(also, incomplete)
+
+
+def is_task(word: str) -> bool:
+    """True if a word can't be the name of a command: it has several words."""
+    return len(word.split()) > 1
 
 
 def place_of_tab(ctx: click.Context) -> Where:

@@ -44,18 +44,17 @@ class Row(NamedTuple):
     explains_pause: bool = False  # its status lines already say why it paused
     on_branch: bool = False  # its state is committed: undo needs its branch, and a resume drops later commits
     hears_notes: bool = False  # its prompts include the notes given with `rooda say`
-    can_set_iterations: bool = False  # `rooda set --iterations` changes its limit
     demo: str = ""  # module that creates a demo project
 
 
 KINDS = {
     OODA: Row(
-        "rooda.loops.procedure", homes=(".rooda/state",), locks="state/", hears_notes=True, can_set_iterations=True
+        "rooda.loops.procedure", homes=(".rooda/state",), locks="state/", hears_notes=True
     ),
     "reflex": Row(
         "rooda.loops.reflex",
         "Write one artifact and refine it until its rules hold.",
-        ("new", "resume"),
+        ("new", "run", "resume"),
         homes=(".ai-factory/evolution",),
         locks="locks/reflex-",
         resume="rooda reflex resume {name}",
@@ -74,14 +73,13 @@ KINDS = {
     "goal": Row(
         "rooda.loops.goal",
         "Work on a specification until its criteria hold, with evidence.",
-        ("run", "continue", "score", "shape"),
+        ("run", "continue", "resume", "score", "shape"),
         homes=(".loop", ".rooda/locks/goal-goal.lock"),
         locks="locks/goal-",
         resume="rooda goal continue",
         only_name="goal",
         explains_pause=True,
         hears_notes=True,
-        can_set_iterations=True,
     ),
 }
 
@@ -177,8 +175,8 @@ class Kind(Protocol):
     def is_name(self, name: str) -> bool:
         """True if `name` has a form that only names of this kind's loops have."""
 
-    def close(self, workspace: str, name: str, reason: str) -> bool:
-        """Record that NAME must not be resumed; return False if loops of this kind always stay resumable."""
+    def cancel(self, workspace: str, name: str, reason: str) -> str:
+        """End NAME, which does not run, for good. Return a sentence about what is kept; "" if it has ended already."""
 
     def work_paths(self, workspace: str, name: str) -> "list[str]":
         """Return the paths in the work tree that an undo of NAME restores, relative to the workspace."""

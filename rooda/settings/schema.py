@@ -548,11 +548,11 @@ OLDER = {"default_max_iterations": "default_iterations"}
 _COMMANDS = """
     run resume status stop logs list info config init tokens agents reflex flow goal version completion doctor usage
     events why diff undo snapshots attach pause continue service prune trust
-    say set forecast tasks answer
+    say set forecast tasks answer cancel clean log
 """
 COMMANDS = tuple(_COMMANDS.split())
 _FURTHER = """
-    help demo runs worker fleet page metrics export cancel clean watch schedule eval fork
+    help demo runs worker fleet page metrics export watch schedule eval fork
     memory
 """
 RESERVED = frozenset({*COMMANDS, *_FURTHER.split()})

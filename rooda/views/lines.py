@@ -13,6 +13,9 @@ MOST_NAMES = 5  # file names in one line
 LEVELS = {"debug": 0, "info": 1, "warn": 2, "result": 2, "error": 3}  # "result" is shown with --quiet, too
 
 
+PROGRAMS, PEOPLE = "programs", "people"
+
+
 class Line(NamedTuple):
     """A line for the screen, without its timestamp."""
 
@@ -21,10 +24,15 @@ class Line(NamedTuple):
     to_stderr: bool = False
     label: str = ""  # printed before the message on the screen, but not by `rooda why`
     ascii: str = ""  # the text for an ASCII terminal, if replacing single characters isn't enough
+    audience: str = ""  # PROGRAMS or PEOPLE: who the line is for; "": both
 
     @property
     def text(self) -> str:
         return self.label + self.message
+
+
+def is_for(line: Line, audience: str) -> bool:
+    return line.audience in ("", audience)
 
 
 LineMakers: TypeAlias = Mapping[str, Callable[[Json], list[Line]]]  # keyed by event name

@@ -16,6 +16,7 @@ ORCHESTRATOR, CONTROLLER, ACTUATOR, RESULT = (
 )
 STATE = "run-state.md"
 STEP = "active-step"  # a key of run-state.md
+LIMIT_KEY = "max-iterations"  # a key of run-state.md: the limit that the user set in place of flow.yaml's
 
 Value = TypeVar("Value")
 Value_co = TypeVar("Value_co", covariant=True)
@@ -74,7 +75,12 @@ def header(keys: Mapping[str, Any]) -> str:
 
 
 def write_state(run_files: RunFiles, state: Mapping[str, Any]) -> None:
-    write(run_files.state, header({**state, "task": Quoted(quoted(str(state["task"])))}))
+    write(run_files.state, state_text(state))
+
+
+def state_text(state: Mapping[str, Any]) -> str:
+    """Format the keys of run-state.md."""
+    return header({**state, "task": Quoted(quoted(str(state["task"])))})
 
 
 def read_state(data: str | None) -> dict[str, Any]:

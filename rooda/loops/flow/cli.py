@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rooda.errors import UsageProblem
 from rooda.loops import options
 from rooda.loops.options import DASH_H, InOrder, items, place_of_tab
 from rooda.settings.where import where, with_typed
@@ -68,12 +69,21 @@ def _run(
     new: bool,
     allow_dirty: bool,
     commit_setup: bool,
+    yes: bool,
     **typed: object,
 ) -> int:
     from rooda.loops.flow import start
 
-    return start.run(
-        with_typed(where(ctx), typed), typed, start.RunArguments(task, going, new, allow_dirty, commit_setup)
+    arguments = start.RunArguments(task, going, new, allow_dirty or yes, commit_setup or yes)
+    return start.run(with_typed(where(ctx), typed), typed, arguments)
+
+
+def _limit() -> click.Option:
+    return click.Option(
+        ["-n", "--max-iterations"],
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Limit of the top node, in place of its max_iterations.",
     )
 
 
@@ -90,7 +100,11 @@ run = click.Command(
             shell_complete=tab_runs,
             help="Resume RUN, or without RUN an open run.",
         ),
-        click.Option(["--new"], is_flag=True, help="Start a new run and leave unfinished runs as they are."),
+        _limit(),
+        click.Option(
+            ["--new", "--fresh", "new"], is_flag=True, help="Start a new run and leave unfinished runs as they are."
+        ),
+        click.Option(["-y", "--yes"], is_flag=True, help="The same as --allow-dirty and --commit-setup."),
         click.Option(["--allow-dirty"], is_flag=True, help="Include uncommitted changes in the run's first commit."),
         click.Option(["--commit-setup"], is_flag=True, help="First commit new or changed flow files on this branch."),
         options.worktree(),
@@ -111,10 +125,14 @@ def _resume(ctx: click.Context, /, name: str | None, **typed: object) -> int:
 resume = click.Command(
     "resume",
     callback=_resume,
-    params=[click.Argument(["name"], required=False, metavar="[RUN]", shell_complete=tab_runs), *options.for_kind()],
+    params=[
+        click.Argument(["name"], required=False, metavar="[RUN]", shell_complete=tab_runs),
+        _limit(),
+        *options.for_kind(),
+    ],
     help="Resume an interrupted run on its branch. RUN is its id; the default is the only open run. "
-    "A RUN that ended with an error is resumed at the step that failed. For a RUN that ended at its limit, "
-    "raise the limit first.",
+    "A RUN that ended with an error is resumed at the step that failed. A RUN that ended at its limit needs "
+    "a higher one: -n N",
     short_help="Resume an interrupted run.",
 )
 
@@ -164,16 +182,26 @@ def merge(ctx: click.Context, name: str | None) -> int:
     return merge_run(where(ctx), name)
 
 
+@click.command(hidden=True)
+@click.argument("name", required=False, metavar="[RUN]", shell_complete=tab_runs)
+def clean(name: str | None) -> int:
+    """Explain how to delete a run: its files are commits on its branch."""
+    what = "rooda does not delete a flow's runs: their files are commits on their branches."
+    others = f"Old snapshots and logs: rooda prune {name or ''}".rstrip()
+    raise UsageProblem(what, f"See them: rooda flow list\nDelete one: git branch -D BRANCH\n{others}")
+
+
 HELP = """A hierarchy of control loops on git.
 
 Sensors measure, a controller compares the readings with the target and decides, an actuator or an inner loop acts;
 then the sensors measure again. Each iteration is one commit on the run's own branch. The topology is in
-.ai-loop/flow.yaml.
+.ai-loop/flow.yaml. `rooda flow "TASK"` is short for `rooda flow run "TASK"`.
 """
 flow = InOrder(
     "flow",
-    commands=[setup, check, run, resume, status, log, list_runs, merge],
+    commands=[setup, check, run, resume, status, log, list_runs, merge, clean],
     help=HELP,
     short_help="A hierarchy of control loops on git.",
     context_settings=DASH_H,
+    default="run",
 )

@@ -27,6 +27,7 @@ from rooda.loops.flow.model import (
     NodeFailed,
     Reading,
     label,
+    limited,
     node_folder,
     sensor_file,
 )
@@ -63,6 +64,10 @@ class Effects(FlowWorld):
 
     def emit(self, event: Event) -> None:
         self._session.emit(event)
+
+    def limited(self, entry: NodeEntry) -> NodeEntry:
+        limit = 0 if entry.inner else int(self._session.inbox.new_limits().get("iterations", 0))
+        return entry._replace(node=limited(entry.node, limit))
 
     def enter(self, entry: NodeEntry) -> None:
         artifacts.enter(self._run_files, entry.node, self._session.clean(entry.setpoint))

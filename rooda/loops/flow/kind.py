@@ -123,8 +123,10 @@ def is_name(name: str) -> bool:
     return RUN_ID.fullmatch(name) is not None
 
 
-def close(workspace: str, name: str, reason: str) -> bool:
-    return False
+def cancel(workspace: str, name: str, reason: str) -> str:
+    from rooda.loops.flow import cancel
+
+    return cancel.cancel(workspace, name)
 
 
 def work_paths(workspace: str, name: str) -> list[str]:

@@ -37,6 +37,7 @@ def run_node(run: Run, entry: NodeEntry, world: FlowWorld) -> NodeState:
     """Run a node from its entry to its end, with one commit per turn that records its state; return the last state."""
     state: NodeState = run.carried(NodeState())
     while state.status == RUNNING:
+        entry = world.limited(entry)
         try:
             state = run.carry(turn(run, entry, state, world))
         except NodeFailed as problem:

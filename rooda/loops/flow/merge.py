@@ -6,13 +6,13 @@ from rooda.git.repository import Repo, read_head
 from rooda.loops.flow import commits, kind, repository, runs
 from rooda.loops.flow.boundaries import SUMMARY, one_line, subject
 from rooda.loops.flow.commits import LoggedCommit
-from rooda.loops.flow.model import COMPLETE, ERROR, LIMIT, RUNS
+from rooda.loops.flow.model import CANCELLED, COMPLETE, ERROR, LIMIT, RUNS
 from rooda.loops.flow.runs import FlowRun
 from rooda.run.ended import of_file
 from rooda.settings.where import Where
 from rooda.views.say import say
 
-ENDED = (COMPLETE, LIMIT, ERROR)
+ENDED = (COMPLETE, LIMIT, ERROR, CANCELLED)
 FIRST = "Commit or stash your changes first."
 
 

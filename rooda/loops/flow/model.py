@@ -9,7 +9,8 @@ from rooda.base.text import escape_line
 
 NOT_ENTERED = -1
 RUNNING, COMPLETE, LIMIT, ERROR = "running", "complete", "max-iterations-reached", "error"
-STATUSES = (RUNNING, COMPLETE, LIMIT, ERROR)
+STATUSES = (RUNNING, COMPLETE, LIMIT, ERROR)  # of a node
+CANCELLED = "cancelled"  # a run that the user ended for good
 REASON_OF = {COMPLETE: "target-met", LIMIT: "max-iterations", ERROR: "error"}
 DIRECT, COMPOSITE, LOOP = "direct", "composite", "loop"
 PENDING, PASS, FAIL = "pending", "pass", "fail"
@@ -185,6 +186,11 @@ def chain(node: Node) -> list[Node]:
     while (below := found[-1].child) is not None:
         found.append(below)
     return found
+
+
+def limited(node: Node, limit: int) -> Node:
+    """Return the top node with this limit; 0 changes nothing."""
+    return node._replace(max_iterations=limit) if limit else node
 
 
 def in_chain(node: Node, path: str) -> Node | None:

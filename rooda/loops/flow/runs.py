@@ -1,7 +1,7 @@
 """Find the runs of a project in the work tree and on branches; begin and reopen runs."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rooda.base import clock, files
@@ -12,6 +12,7 @@ from rooda.loops.flow.artifacts import STATE, STEP, RunFiles
 from rooda.loops.flow.boundaries import Boundary
 from rooda.loops.flow.commits import LoggedCommit
 from rooda.loops.flow.model import (
+    CANCELLED,
     ERROR,
     LIMIT,
     RUN_ID,
@@ -106,7 +107,7 @@ def _checked(text: str | None) -> dict[str, Any]:
         and isinstance(state.get("execution-stack"), list)
         and state["execution-stack"]
     )
-    return state if whole and state["status"] in STATUSES else {}
+    return state if whole and state["status"] in (*STATUSES, CANCELLED) else {}
 
 
 def find(runs: Sequence[FlowRun], name: str) -> FlowRun:
@@ -126,8 +127,8 @@ def open_runs(runs: Sequence[FlowRun]) -> list[FlowRun]:
     return [run for run in runs if run.status == RUNNING]
 
 
-def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: str) -> dict[str, Any]:
-    """Create a run with its branch and folders; return its run-state."""
+def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Create a run with its branch and folders; return its run-state, in which `more` comes last."""
     runs, branches = find_all(repo), repository.branches(repo)
     for other in other_open_runs_here(runs, branches):
         repository.park(repo, other.id, other.branch, shown=True)
@@ -151,7 +152,7 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: 
         "branch": branch,
         "base-branch": base_branch,
         "task": task,
-        "flow-sha256": flow_sha256,
+        **more,
     }
     try:
         for node in chain(root):

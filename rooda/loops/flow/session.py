@@ -47,6 +47,7 @@ from rooda.loops.flow.model import (
     NodeState,
     agent_files,
     chain,
+    limited,
     listed,
     run_folder,
 )
@@ -83,6 +84,7 @@ class Prepared(NamedTuple):
     screen: FlowScreen
     as_json: bool = False
     remembered: tuple[str, ...] = ()
+    limit: int = 0  # of the top node, in place of its max_iterations; 0: not given
 
     @property
     def native(self) -> bool:
@@ -105,14 +107,15 @@ class Invocation(NamedTuple):
     look: Lookup
     repo: Repo
     screen: FlowScreen
+    limit: int = 0  # of the top node; 0: not given
 
 
-def invocation(where: Where, asked: RunOptions, resumed: bool = False) -> Invocation:
+def invocation(where: Where, asked: RunOptions, limit: int, resumed: bool = False) -> Invocation:
     found = configuration.load_for_start(where, asked.warn_unknown)
     found = trusting.checked(found, asked, where.config, resumed)
     made, look = setup(found, "flow", asked.flags)
     repo = require_repository(where.workspace)
-    return Invocation(where, asked, found, made, look, repo, FlowScreen(launch.screen_options(made, asked)))
+    return Invocation(where, asked, found, made, look, repo, FlowScreen(launch.screen_options(made, asked)), limit)
 
 
 def require_repository(workspace: str) -> Repo:
@@ -127,6 +130,7 @@ def require_repository(workspace: str) -> Repo:
 def prepare(call: Invocation) -> Prepared:
     """Read and check the flow, its agent and its repository."""
     topology = flow_topology.load(call.where.workspace)
+    topology = topology._replace(root=limited(topology.root, call.limit))
     agent, screen = call.setup.agent, call.screen
     for warning in topology.warnings:
         launch.warn(screen, warning)
@@ -135,7 +139,7 @@ def prepare(call: Invocation) -> Prepared:
     program = launch.check_agent(agent, call.where.workspace, "")
     launch.announce_agent(agent, program, screen, call.asked.remembered)
     repository.require_ready(call.repo)
-    how = (call.asked.json, call.asked.remembered)
+    how = (call.asked.json, call.asked.remembered, call.limit)
     prepared = Prepared(call.setup, call.look, agent, topology, call.repo, screen, *how)
     flow_topology.require_outputs(call.where.workspace, topology.root, prepared.native)
     if prepared.native:
@@ -261,7 +265,8 @@ def run_session(
             guard = Guard(repo, root, name)
             verify = not prepared.look.value("no_verify")
             committer = Committer(repo, str(state["branch"]), run_folder(name), verify)
-            store = FlowStore(StorePlace(repo, run_files, root, committer), state, done, guard)
+            place = StorePlace(repo, run_files, root, committer)
+            store = FlowStore(place, state, done, guard, session.inbox.new_limits)
             session.emit(_opening(RunResumed if resumed else RunStarted, prepared, state, done))
             if guard.nested.paths:
                 session.emit(Problem(text=_about_nested(guard.nested.paths)))

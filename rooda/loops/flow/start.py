@@ -10,7 +10,7 @@ from rooda.errors import ConfigProblem, Undecided, UsageProblem
 from rooda.git.repository import Repo, read_head
 from rooda.loops import launch, options
 from rooda.loops.flow import artifacts, commits, repository, runs, topology
-from rooda.loops.flow.artifacts import RunFiles
+from rooda.loops.flow.artifacts import LIMIT_KEY, RunFiles
 from rooda.loops.flow.model import (
     ERROR,
     FLOW_FILE,
@@ -67,7 +67,7 @@ def run(where: Where, typed: Json, arguments: RunArguments) -> int:
     if arguments.resume is not None:
         known = runs.find_all(require_repository(where.workspace))
         return resume(_run_to_resume(known, arguments.resume, asked.json).id, where, typed)
-    call, task = invocation(where, asked), " ".join(arguments.task)
+    call, task = invocation(where, asked, typed["max_iterations"] or 0), " ".join(arguments.task)
     if call.asked.worktree:
         return _in_worktree(prepare(call), call, task)
     open_runs = [] if arguments.new else runs.open_runs(runs.find_all(call.repo))
@@ -118,7 +118,8 @@ def _begin(prepared: Prepared, words: str, held: lock.Lock | None) -> int:
         launch.warn(prepared.screen, "The current branch is the branch of another run; the new run is based on it.")
     shown = secrets.hide(task, secrets.forms({**os.environ, **prepared.agent.env}, (prepared.repo.workspace,)))
     names = [PREFIX + numbered(slug(shown), number) for number in range(1, BRANCHES + 1)]
-    state = runs.begin(prepared.repo, prepared.topology.root, shown, names, prepared.topology.sha256)
+    more = {"flow-sha256": prepared.topology.sha256} | ({LIMIT_KEY: prepared.limit} if prepared.limit else {})
+    state = runs.begin(prepared.repo, prepared.topology.root, shown, names, more)
     return run_session(prepared, state, [], held, task)
 
 
@@ -190,13 +191,21 @@ def _about(run: FlowRun) -> str:
 def _with_options(where: Where, typed: Json, name: str) -> Invocation:
     """Return the invocation with the run's original options, overridden by those given on this command line."""
     where, typed = with_remembered(where, typed, "flow", name)
-    return invocation(where, options.run_options(typed), resumed=True)
+    return invocation(where, options.run_options(typed), typed.get("max_iterations") or 0, resumed=True)
 
 
 def _resume_locked(call: Invocation, run: FlowRun, held: lock.Lock | None) -> int:
     run = _check_out(call.repo, run)  # before flow.yaml is read, which may exist only on that branch
     setup = launch.with_earlier_limits(call.setup, call.where.workspace, "flow", run.id, call.asked.flags)
-    return _continue(prepare(call._replace(setup=setup)), run, held)
+    set_ = launch.limits_set(call.where.workspace, "flow", run.id).get("iterations", 0)
+    limit = call.limit or int(set_) or _known_limit(run)
+    return _continue(prepare(call._replace(setup=setup, limit=limit)), run, held)
+
+
+def _known_limit(run: FlowRun) -> int:
+    """Return the limit that run-state.md keeps; 0 if flow.yaml decides."""
+    limit = run.state.get(LIMIT_KEY)
+    return limit if type(limit) is int and limit > 0 else 0
 
 
 def choose(known: Sequence[FlowRun], name: str | None) -> FlowRun:
@@ -238,6 +247,8 @@ def _continue(prepared: Prepared, run: FlowRun, held: lock.Lock | None) -> int:
         commits.uncommit(prepared.repo, undone[0].commit)
         what = f"removed {len(undone)} commits from {run.branch}; the last was {undone[-1].commit}"
         launch.warn(prepared.screen, f"{run.id} was undone: {what}")
+    if prepared.limit:
+        run = run._replace(state={**run.state, LIMIT_KEY: prepared.limit})
     task, doubt = task_with_secrets(prepared.repo.workspace, "flow", run.id, str(run.state["task"]))
     if doubt:
         launch.warn(prepared.screen, doubt)
@@ -250,7 +261,7 @@ def _require_higher_limit(prepared: Prepared, run: FlowRun) -> None:
     root = prepared.topology.root
     reached, _ = artifacts.progress(RunFiles(prepared.repo.workspace, run.id), root)
     if root.max_iterations <= reached:
-        hint = f"To resume it, raise max_iterations of {root.id} in .ai-loop/flow.yaml on the branch {run.branch}."
+        hint = f"To resume it with a higher limit: rooda flow resume {run.id} -n {reached + 3}"
         what = f"{run.id} has ended: {LIMIT}, and the limit is still {root.max_iterations}."
         raise UsageProblem(what, f'{hint}\nOr start a new run: rooda flow run "TASK"')
 

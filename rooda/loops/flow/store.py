@@ -1,6 +1,6 @@
 """Store a flow's progress in its files and commits, and derive the finished steps from them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rooda.base import files
@@ -9,6 +9,7 @@ from rooda.loops.flow import artifacts, commits, effects
 from rooda.loops.flow.artifacts import (
     ACTUATOR,
     CONTROLLER,
+    LIMIT_KEY,
     RESULT,
     STEP,
     ActuatorFile,
@@ -31,6 +32,7 @@ from rooda.loops.flow.model import (
     NodeState,
     chain,
     label,
+    limited,
     own_iteration,
     run_folder,
     sensor_file,
@@ -54,8 +56,16 @@ class StorePlace(NamedTuple):
 class FlowStore:
     """Finds where to resume each node of a run, and commits its state after each turn."""
 
-    def __init__(self, place: StorePlace, state: dict[str, Any], boundaries: Sequence[Boundary], guard: Guard) -> None:
-        self._place, self._files = place, place.files
+    def __init__(
+        self,
+        place: StorePlace,
+        state: dict[str, Any],
+        boundaries: Sequence[Boundary],
+        guard: Guard,
+        new_limits: Callable[[], Mapping[str, float]] = dict,
+    ) -> None:
+        """`new_limits`: returns the limits that the user has changed while the flow runs."""
+        self._place, self._files, self._new_limits = place, place.files, new_limits
         self._state = state  # run-state.md
         self._boundaries = list(boundaries)
         self._guard = guard  # knows the changed paths
@@ -83,6 +93,9 @@ class FlowStore:
 
     def carry(self, scope: Scope, state: Any) -> Any:
         """Commit everything that changed, with the node's state as the commit message."""
+        limit = int(self._new_limits().get("iterations", 0))
+        self._nodes[0] = limited(self._nodes[0], limit)
+        self._state |= {LIMIT_KEY: limit} if limit else {}
         node = self._nodes[len(scope)]
         boundary = Boundary(node.path, self._label(scope, state.iteration), state)
         if state.status != RUNNING:

@@ -14,6 +14,9 @@ class FlowWorld(Protocol):
 
     def emit(self, event: Event) -> None: ...
 
+    def limited(self, entry: NodeEntry) -> NodeEntry:
+        """Return the entry with the limit that the user has set for the top node while the flow runs."""
+
     def enter(self, entry: NodeEntry) -> None:
         """Delete the output files of an earlier entry and write the setpoint."""
 

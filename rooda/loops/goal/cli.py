@@ -44,12 +44,27 @@ class _Dollars(click.FloatRange):
         return dollars
 
 
-def _limits(more: str) -> list[click.Parameter]:
-    """Return the options for the iteration limit and the budget, with `more` appended to their help."""
-    limits = options.of(OWN, "limit", max_iterations=click.IntRange(min=1), budget=_Dollars())
-    for limit in limits:
-        limit.help = f"{limit.help}{more}."
-    return [*limits, _flag("--force-limits", help="Allow more than 50 iterations or 100 dollars.")]
+def _limits() -> list[click.Parameter]:
+    """Return the options of a start for the iteration limit and the budget."""
+    limits = options.of(OWN, "limit", max_iterations=_COUNT, budget=_Dollars())
+    return [*limits, _force()]
+
+
+def _more() -> list[click.Parameter]:
+    """Return the options of a resume that set or raise the limits."""
+    return [
+        click.Option(["-n", "--max-iterations"], type=_COUNT, metavar="N", help="At most N iterations in all."),
+        click.Option(["--iterations"], type=_COUNT, metavar="N", help="N iterations more."),
+        click.Option(["--budget"], type=_Dollars(), metavar="DOLLARS", help="DOLLARS more."),
+        _force(),
+    ]
+
+
+_COUNT = click.IntRange(min=1)
+
+
+def _force() -> click.Option:
+    return _flag("--force-limits", help="Allow more than 50 iterations or 100 dollars.")
 
 
 def _spec() -> list[click.Parameter]:
@@ -83,7 +98,7 @@ def _run() -> list[click.Parameter]:
     return [
         *_spec(),
         *_planning(),
-        *_limits(""),
+        *_limits(),
         _flag("--no-gates", help="Ask nothing: proceed without confirmation."),
         _flag("-y", "--yes", help="Answer every gate with yes."),
         _flag("--headless", help="Never ask; a Colleague-shaped goal runs as a Tool-shaped one."),
@@ -99,7 +114,7 @@ def _run() -> list[click.Parameter]:
 
 def _continue() -> list[click.Parameter]:
     return [
-        *_limits(", or how many to add"),
+        *_more(),
         _flag("-y", "--yes", help="Answer the pending gate with yes."),
         _flag("--no-gates", help="Ask nothing from now on."),
         _flag("--reload-shape", help="Read SHAPE.md again."),
@@ -126,9 +141,12 @@ def _plain() -> list[click.Parameter]:
 VERBS: dict[str, tuple[str, str, Callable[[], list[click.Parameter]]]] = {
     "run": ("start:run", "Work on SPEC until its criteria hold, or a limit is reached.", _run),
     "continue": ("resume:continue_", "Resume a goal that paused or crashed.", _continue),
+    "resume": ("resume:continue_", "The same as continue.", _continue),
     "status": ("commands:status", "Show the goal's criteria as a table: type, met, evidence, since.", _plain),
     "cancel": ("commands:cancel", "End the goal and delete its state files.",
                lambda: [_flag("--keep-state", help="Keep the state files.")]),
+    "clean": ("clean:clean", "Delete the files of a goal that has ended; SHAPE.md stays.",
+              lambda: [_flag("-y", "--yes", help="Don't ask for confirmation.")]),
     "pause": ("commands:pause", "Pause a running goal after its iteration.", list),
     "score": ("commands:score", "Score how clear SPEC is; start nothing.",
               lambda: [*_spec(), _flag("--offline", help="Score without an agent."), *options.for_kind()]),
@@ -146,6 +164,8 @@ VERBS: dict[str, tuple[str, str, Callable[[], list[click.Parameter]]]] = {
 goal = InOrder(
     "goal",
     commands=[_verb(name, work, about, *params()) for name, (work, about, params) in VERBS.items()],
-    help="Work on a specification until its criteria hold, with evidence.",
+    help="Work on a specification until its criteria hold, with evidence.\n\n"
+    '`rooda goal "SPEC"` is short for `rooda goal run "SPEC"`.',
     context_settings=DASH_H,
+    default="run",
 )

@@ -54,27 +54,32 @@ def cancel(where: Where, typed: Json) -> int:
     running = lock.is_held(place.lock)
     if running:
         _wait_for_pause(place)
-    try:
-        state = unfinished(place)
-    except StateDamaged as problem:
-        foreign.refuse(place)
-        say(f"{problem.what}; deleting its files.")
-        goal_files.delete_state(place)
-        return OK
-    if state is None:
-        ended = "The goal ended before it could be cancelled."
-        say(ended if running else "There is no goal to cancel here.")
-        return OK
     held = lock.acquire(place.lock)
     if held is None:
         raise Undecided(
             "The goal is still running in another terminal; it was not cancelled.", "Try again, or: rooda stop goal"
         )
     try:
-        _end_goal(place, state, bool(typed["keep_state"]))
+        if not end(place, bool(typed["keep_state"])):
+            say("The goal ended before it could be cancelled." if running else "There is no goal to cancel here.")
     finally:
         held.unlock()
     return OK
+
+
+def end(place: Place, keep: bool) -> str:
+    """Cancel a goal that is not running; return a sentence about what is kept, "" if there is no unfinished goal."""
+    try:
+        state = unfinished(place)
+    except StateDamaged as problem:
+        foreign.refuse(place)
+        say(f"{problem.what}; deleting its files.")
+        goal_files.delete_state(place)
+        return "Its run is kept: rooda logs goal"
+    if state is None:
+        return ""
+    _end_goal(place, state, keep)
+    return "Its report is kept: .loop/summary.md"
 
 
 def _wait_for_pause(place: Place) -> None:

@@ -10,7 +10,7 @@ OWN = {
         "iterations after which a goal pauses",
         default=ITERATIONS,
         flag=Option(
-            f"Iterations after which the goal pauses (default {ITERATIONS}, at most 50)",
+            f"Iterations after which the goal pauses (default {ITERATIONS}, at most 50).",
             ("-n", "--iterations", "--max-iterations", "iterations"),
         ),
         group="limit",
@@ -20,7 +20,7 @@ OWN = {
         AMOUNT,
         "dollars after which a goal pauses",
         default=BUDGET,
-        flag=Option(f"Dollars after which the goal pauses (default {BUDGET}, at most 100)", metavar="DOLLARS"),
+        flag=Option(f"Dollars after which the goal pauses (default {BUDGET}, at most 100).", metavar="DOLLARS"),
         group="limit",
         trust=RESTRAINS,
     ),

@@ -132,10 +132,9 @@ def resume_options() -> set[str]:
 
 
 def resume(name: str, where: "Where", typed: Json) -> int:
-    """Run `rooda resume goal`, whose option --max-iterations adds iterations."""
     from rooda.loops.goal import resume as goal_resume
 
-    return goal_resume.continue_(where, {**typed, "iterations": typed.get("max_iterations")})
+    return goal_resume.continue_(where, typed)
 
 
 def doubt(workspace: str, name: str) -> "Doubt | None":
@@ -151,8 +150,10 @@ def is_name(name: str) -> bool:
     return name == NAME
 
 
-def close(workspace: str, name: str, reason: str) -> bool:
-    return False
+def cancel(workspace: str, name: str, reason: str) -> str:
+    from rooda.loops.goal import commands
+
+    return commands.end(Place(workspace), keep=False)
 
 
 def work_paths(workspace: str, name: str) -> list[str]:

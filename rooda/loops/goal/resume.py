@@ -15,7 +15,7 @@ from rooda.loops.goal.criteria import Mark
 from rooda.loops.goal.events import RunResumed
 from rooda.loops.goal.files import NAME, Place
 from rooda.loops.goal.loop import reopened
-from rooda.loops.goal.rules import MOST_DOLLARS, MOST_ITERATIONS, Pause, add_cost, needs_cause, with_step
+from rooda.loops.goal.rules import MOST_DOLLARS, MOST_ITERATIONS, Pause, add_cost, needs_cause, over_budget, with_step
 from rooda.loops.goal.start import OpenSession, finish, run_session
 from rooda.loops.goal.state import COMPLETED, IN_PROGRESS, GoalState, money
 from rooda.loops.goal.store import unfinished
@@ -67,7 +67,7 @@ def resume_session(prepared: Prepared, where: Where, held: lock.Lock | None, typ
     spec, doubt = task_with_secrets(where.workspace, NAME, NAME, found.brief.spec, found.brief.run)
     if doubt:
         launch.warn(prepared.screen, doubt)
-    found = found._replace(brief=found.brief._replace(limits=limits, spec=spec))
+    found = with_limits(found._replace(brief=found.brief._replace(limits=limits, spec=spec)), typed)
     crashed = found.status == IN_PROGRESS
     if crashed:
         found = _with_lost_calls(prepared, place, found)
@@ -103,7 +103,7 @@ def with_more(world: World, state: GoalState, typed: Json) -> tuple[GoalState, l
         words = f"mustNot: {', '.join(violations)}"
         waiting = reopened(state)  # rooda asks the pending question once the violation is fixed
         return waiting._replace(pause=Pause.MUST_NOT, reason=words), ["A mustNot entry is violated."]
-    if kind == Pause.BUDGET and not budget:
+    if kind == Pause.BUDGET and not budget and (state.spent.lost or over_budget(state)):
         ask = f"Add {money(brief.allowance)} and continue?"
         answer = world.ask_user(Question("more", ask, hint="[y/N]")) if world.attended() else None
         budget = brief.allowance if answer == "y" else None
@@ -113,11 +113,26 @@ def with_more(world: World, state: GoalState, typed: Json) -> tuple[GoalState, l
         check_limit("budget", state.budget + budget, MOST_DOLLARS, typed)
         state = state._replace(budget=round(state.budget + budget, 6))
         notes.append(f"Budget: {money(state.budget)}")
-    if limit or kind == Pause.LIMIT or (state.iteration >= state.limit and kind not in CUT_SHORT):
+    if limit or (state.iteration >= state.limit and kind not in CUT_SHORT):
         more = state.limit + (limit or brief.iterations)
         check_limit("iterations", more, MOST_ITERATIONS, typed)
         state = state._replace(limit=more)
     return reopened(state), notes
+
+
+def with_limits(state: GoalState, typed: Json) -> GoalState:
+    """Return the state with the limits that -n and --max-cost set. They are totals, as for all kinds of loops."""
+    limit, budget = typed.get("max_iterations"), typed.get("max_cost")
+    if limit and limit <= state.iteration:
+        what = f"-n {limit} is too low: the goal has done {state.iteration} iterations."
+        raise UsageProblem(what, f"Allow more: rooda goal resume -n {state.iteration + state.brief.iterations}")
+    if limit:
+        check_limit("iterations", limit, MOST_ITERATIONS, typed)
+        state = state._replace(limit=limit)
+    if budget and budget > state.budget:
+        check_limit("budget", budget, MOST_DOLLARS, typed)
+        state = state._replace(budget=float(budget))
+    return state
 
 
 def with_shape_file(world: World, state: GoalState) -> GoalState:

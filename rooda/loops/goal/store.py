@@ -56,12 +56,13 @@ class GoalStore:
         return Saved(self._known)
 
     def _limited(self, state: GoalState) -> GoalState:
-        """Return the state with the iteration limit that the user has set, unless that limit was applied before."""
-        limit = int(self._new_limits().get("iterations", 0))
-        if not limit or limit == self._limit_set:
-            return state
-        self._limit_set = limit
-        return state._replace(limit=limit)
+        """Return the state with the limits that the user has set, unless that iteration limit was applied before."""
+        found = self._new_limits()
+        limit, budget = int(found.get("iterations", 0)), max(found.get("cost", 0.0), state.budget)
+        if limit and limit != self._limit_set:
+            self._limit_set = limit
+            state = state._replace(limit=limit)
+        return state if budget == state.budget else state._replace(budget=budget)
 
     def _tidy(self) -> None:
         try:

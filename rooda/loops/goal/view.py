@@ -9,7 +9,7 @@ from rooda.agents.outcome import in_words
 from rooda.base.json import Json
 from rooda.base.text import escape_line, padded, width
 from rooda.run.spending import cause_of
-from rooda.views.lines import Line, LineMakers, warning
+from rooda.views.lines import PEOPLE, PROGRAMS, Line, LineMakers, is_for, warning
 from rooda.views.live import is_terminal
 from rooda.views.screen import Screen, ScreenOptions
 from rooda.views.summary import Words, summary
@@ -92,18 +92,23 @@ def _iteration_started(record: Json) -> list[Line]:
 
 
 def _iteration_ended(record: Json) -> list[Line]:
+    open_ = [name for name, met in record["criteria"].items() if not met]
     word = f"✓ {record['step']} complete" if record["accepted"] else f"✗ {record['step']} not complete"
     shown, in_ascii = (f"CRITERIA: {json.dumps(record['criteria'], ensure_ascii=each)}" for each in (False, True))
     return [
         *_info(
             f"[LOOP] {word} | Progress: {record['done']}/{record['total']} | Next: {record['next_step']}",
             *([NO_CAUSE] if record.get("no_cause") else []),
-            "---LOOP_STATUS---",
-            f"EXIT_SIGNAL: {str(record['exit_signal']).lower()}",
         ),
-        Line("info", shown, ascii=in_ascii),
-        *_info(f"STUCK_COUNT: {record['stuck']}", f"NEXT: {record['next']}", "---END_STATUS---"),
+        *_for(PROGRAMS, _info("---LOOP_STATUS---", f"EXIT_SIGNAL: {str(record['exit_signal']).lower()}")),
+        Line("info", shown, ascii=in_ascii, audience=PROGRAMS),
+        *_for(PROGRAMS, _info(f"STUCK_COUNT: {record['stuck']}", f"NEXT: {record['next']}", "---END_STATUS---")),
+        *_for(PEOPLE, _info(f"Unmet criteria: {', '.join(open_) or 'none'}")),
     ]
+
+
+def _for(audience: str, lines: list[Line]) -> list[Line]:
+    return [line._replace(audience=audience) for line in lines]
 
 
 def _asked(record: Json) -> list[Line]:
@@ -118,9 +123,10 @@ def _ended(record: Json) -> list[Line]:
     if "verdict" not in record:  # no plan was made: rooda prints the error separately
         return []
     if record["status"] == "completed":
-        rows = ["<loop-complete>", "All success criteria satisfied:"]
-        rows += [*(f"- {name}: ✓" for name in record["criteria"]), "</loop-complete>"]
-    elif record["status"] == "failed":
+        done = _rows("result", "All success criteria satisfied:", *(f"- {name}: ✓" for name in record["criteria"]))
+        first, last = (_for(PROGRAMS, _rows("result", tag)) for tag in ("<loop-complete>", "</loop-complete>"))
+        return [*first, *done, *last, *_rows("result", *box(record)), *summary(record, WORDS)]
+    if record["status"] == "failed":
         rows = [f"ERROR: {record['note']}"]
     else:
         rows = [
@@ -249,15 +255,8 @@ def _fitting(text: str, room: int) -> str:
     return text
 
 
-# Lines for programs, which a terminal shows only with --verbose.
-PROTOCOL = (
-    *("---LOOP_STATUS---", "EXIT_SIGNAL: ", "CRITERIA: ", "STUCK_COUNT: ", "NEXT: ", "---END_STATUS---"),
-    *("<loop-complete>", "</loop-complete>"),
-)
-
-
 class GoalScreen(Screen):
-    """A screen for goals, optionally in ASCII only; a terminal doesn't get the lines for programs."""
+    """A screen for goals, optionally in ASCII only; a terminal shows the lines for programs only with --verbose."""
 
     def __init__(self, look: ScreenOptions, ascii_only: bool = False) -> None:
         super().__init__(look, LINES)
@@ -267,16 +266,13 @@ class GoalScreen(Screen):
             sys.stdout.reconfigure(errors="replace")  # in a C locale, print ? instead of failing
 
     def line(self, line: Line) -> None:
-        if self._for_people and line.message.startswith(PROTOCOL):
+        if not is_for(line, PEOPLE if self._for_people else PROGRAMS):
             return
         super().line(plain(line) if self._ascii else line)
 
     def show(self, record: Json) -> None:
         """Show an event; clear the status line before a question, because the user types there."""
         super().show(record)
-        if self._for_people and record["event"] == "iteration.ended":
-            open_ = [name for name, met in record["criteria"].items() if not met]
-            self.line(Line("info", f"Unmet criteria: {', '.join(open_) or 'none'}".replace("\n", "\\n")))
         if record["event"] == "question.asked":
             self.close()
 

@@ -61,6 +61,8 @@ def begin(name: str, where: Where, typed: Json, known: "Settings") -> int:
 
     if typed["task"] is not None:
         typed = {**typed, "context": (typed["task"], *typed["context"])}
+    if typed["yes"] and not (typed["fresh"] or typed["worktree"]):
+        typed = {**typed, "resume": True}
     there, asked = with_typed(where, typed), options.run_options(typed)
     say_place(there)
     if asked.opening == "resume" and not asked.dry_run:

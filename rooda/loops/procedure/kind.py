@@ -1,7 +1,9 @@
 """Implements the interface of a loop kind (Kind in loops/registry.py) for procedures."""
 
+import os
 from typing import TYPE_CHECKING
 
+from rooda.base import files
 from rooda.base.json import Json
 from rooda.base.text import format_seconds, parse_seconds, timing_text
 from rooda.errors import StateDamaged
@@ -134,8 +136,12 @@ def is_name(name: str) -> bool:
     return False  # any word can be a procedure's name
 
 
-def close(workspace: str, name: str, reason: str) -> bool:
-    return False
+def cancel(workspace: str, name: str, reason: str) -> str:
+    place = Place(workspace, name)
+    if not os.path.lexists(place.state):
+        return ""
+    files.remove(place.state)
+    return f"Its state file was deleted; its run is kept: rooda logs {name}"
 
 
 def work_paths(workspace: str, name: str) -> list[str]:

@@ -49,7 +49,8 @@ def _new(ctx: click.Context, /, task: tuple[str, ...], **typed: object) -> int:
     _one_source(typed)
     if not asked.worktree:
         base_files.refuse_links(here.workspace, os.path.dirname(files.HOME), files.HOME)  # before a call costs money
-        refuse_second(here.workspace)
+        if asked.opening != "fresh":
+            refuse_second(here.workspace)
     made = prepared(here, asked, own_flags(typed))
     try:
         proposal = _proposed(text, here, asked, made, typed)
@@ -57,6 +58,8 @@ def _new(ctx: click.Context, /, task: tuple[str, ...], **typed: object) -> int:
         say("Interrupted. Nothing was started.", to_stderr=True)
         return code_of_signal(cut.number)
     given = Given(bool(typed["confirm_criteria"]), _number(typed["confirm_max_iterations"]))
+    if typed["yes"]:
+        given = Given(True, given.max_iterations or proposal.max_iterations)
     proposal = confirmed(proposal, given, asked.json, _edit)
     if asked.worktree:
         return launch.in_worktree(
@@ -150,6 +153,8 @@ new = click.Command(
         click.Option(
             ["--confirm-max-iterations"], type=COUNT, metavar="N", help="Confirm the iteration limit; N must equal it."
         ),
+        click.Option(["-y", "--yes"], is_flag=True, help="Confirm criteria and limit as they are."),
+        click.Option(["--fresh"], is_flag=True, help="Start even if a loop can be resumed; that one is ended."),
         *loop_options(),
         options.worktree(),
         *options.for_kind(),
@@ -160,7 +165,7 @@ new = click.Command(
 )
 
 
-run = click.Command("run", callback=_new, params=new.params, help=new.help, short_help=new.short_help, hidden=True)
+run = click.Command("run", callback=_new, params=new.params, help=new.help, short_help="The same as new.")
 
 
 @click.pass_context
@@ -375,6 +380,7 @@ HELP = """Write one artifact and refine it until its rules hold.
 
 Each iteration: PLAN, PRODUCE and PREPARE in parallel, EVALUATE, and if a rule failed CRITIQUE and REFINE. You confirm
 the rules and the number of iterations before the first. All state is in .ai-factory/evolution/.
+`rooda reflex "TASK"` is short for `rooda reflex new "TASK"`.
 """
 reflex = InOrder(
     "reflex",
@@ -382,4 +388,5 @@ reflex = InOrder(
     help=HELP,
     short_help="Write one artifact and refine it until its rules hold.",
     context_settings=DASH_H,
+    default="new",
 )

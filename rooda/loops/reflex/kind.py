@@ -1,5 +1,6 @@
 """Implements the interface of a loop kind (Kind in loops/registry.py) for reflex loops."""
 
+import os
 from typing import TYPE_CHECKING
 
 from rooda.base.json import Json
@@ -84,7 +85,7 @@ def options() -> "list[click.Parameter]":
 
 
 def resume_options() -> set[str]:
-    return {str(option.name) for option in options()}
+    return {str(option.name) for option in options()} | {"max_iterations"}
 
 
 def resume(name: str, where: "Where", typed: Json) -> int:
@@ -102,11 +103,13 @@ def is_name(name: str) -> bool:
     return False  # any word can be a loop's name
 
 
-def close(workspace: str, name: str, reason: str) -> bool:
+def cancel(workspace: str, name: str, reason: str) -> str:
     from rooda.loops.reflex import store
 
-    store.close(Place(workspace, name), reason)
-    return True
+    place = Place(workspace, name)
+    if store.close(place, reason or "cancelled") is None:
+        return ""
+    return f"Its files are kept: {os.path.dirname(place.shown_artifact)}. Remove them with: rooda reflex clean {name}"
 
 
 def work_paths(workspace: str, name: str) -> list[str]:

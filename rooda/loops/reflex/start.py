@@ -62,6 +62,8 @@ class Unfinished(NamedTuple):
 def start(proposal: Proposal, here: Where, asked: RunOptions, made: Prepared) -> int:
     """Start the loop that the user confirmed, run it to its end, and return the exit code."""
     reflex_store.tidy_all(here.workspace)
+    if asked.opening == "fresh":
+        _end_open_loops(here.workspace)
     place = Place(here.workspace, unused_alias(here.workspace, proposal.alias))
     held = launch.take_lock(place.lock, f"the loop '{place.alias}'", place.alias, made.screen)
     reflex_store.require_none_running(here.workspace)  # another loop may have started before this one took the lock
@@ -165,6 +167,14 @@ def refuse_second(workspace: str) -> None:
         )
 
 
+def _end_open_loops(workspace: str) -> None:
+    """End the loops that could be resumed, for --fresh; raise Undecided if one of them runs."""
+    for place in (Place(workspace, alias) for alias in files.running(workspace)):
+        if lock.is_held(place.lock):
+            raise launch.already_running(place.lock, f"the loop '{place.alias}'", place.alias)
+        reflex_store.close(place, "replaced by a new loop")
+
+
 def _refuse_beside_another(place: Place) -> None:
     others = [alias for alias in files.running(place.workspace) if alias != place.alias]
     active = files.active(place.workspace)
@@ -210,6 +220,7 @@ def run_session(
     with Signals() as signals:
         owner = Owner(KIND, place.alias, setup._replace(bounds=_bounds(setup)), not fresh, asked.remembered)
         session = Session(place.workspace, owner, signals, screen.show, screen.tick(), held)
+        store.new_limits = session.inbox.new_limits
         permission = Permission(exec_checks(look), signals)
         effects = Effects(session, place, store, prepared, permission, not asked.json)
         session.emit(_opening(start, setup, fresh))

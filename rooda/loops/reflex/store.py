@@ -5,6 +5,7 @@ shows whether the artifact counts, so rooda repeats an interrupted phase with th
 """
 
 import os
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -31,6 +32,7 @@ class ReflexStore:
         self._seal = place.seal
         self._events: list[Json] = []  # parsed from the first `_lines` lines of the history
         self._lines = 0
+        self.new_limits: Callable[[], Mapping[str, float]] = dict  # limits that the user has changed since the start
 
     @property
     def state(self) -> State | None:
@@ -62,6 +64,8 @@ class ReflexStore:
 
         `by_user`: the user stops the loop.
         """
+        if limit := int(self.new_limits().get("iterations", 0)):
+            state = state._replace(max_iterations=max(limit, state.iteration))
         if state == self._state and self._staged is None:
             self._state = self._ended_elsewhere() or state
             return self._state
