@@ -14,7 +14,7 @@ WHY = "the wrong branch"
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_reason_is_on_record(ws: Workspace, kind: str) -> None:
-    """In the event of the run's end, in its lines, in `rooda why` and `rooda status`; of a reflex loop in run.json."""
+    """In the event of the run's end, in its lines, in `rooda why` and `rooda status`; every kind can be resumed."""
     begin(ws, kind)
     (row,) = rows(ws)
     ran = ws.rooda("stop", row["name"], "--reason", f"  {WHY}\n")
@@ -24,12 +24,7 @@ def test_the_reason_is_on_record(ws: Workspace, kind: str) -> None:
     assert end["stopped_because"] == WHY
     assert f"Stopped by the user: {WHY}" in ws.rooda("logs", row["name"]).out
     assert WHY in ws.rooda("why", row["name"]).out
-    if kind == "reflex":
-        state = ws.json(".ai-factory/evolution/page/run.json")
-        assert (state["status"], state["stop"]["reason"]) == ("stopped", WHY)
-        assert not ws.exists(".ai-factory/evolution/current.json") and "It is over." in ran.out
-    else:
-        assert f"Resume with: rooda resume {row['name']}" in ran.out
+    assert f"Resume with: rooda resume {row['name']}" in ran.out
     assert WHY in ws.rooda("status", row["name"]).out
     assert not ws.leftovers()
 
@@ -45,13 +40,6 @@ def test_without_a_reason(ws: Workspace) -> None:
     os.kill(running.pid, signal.SIGTERM)
     running.finish()
     assert "stopped_by" not in ws.events()[-1] and "stopped by" not in ws.rooda("status").out
-
-
-def test_a_reflex_loop_stopped_without_a_reason_can_continue(ws: Workspace) -> None:
-    """Only a reason ends it for good, as `rooda reflex stop REASON` does."""
-    begin(ws, "reflex")
-    assert "Resume with: rooda resume page" in ws.rooda("stop", "page").out
-    assert ws.json(".ai-factory/evolution/page/run.json")["status"] == "running"
 
 
 def test_after_an_agent_that_cleans_up(ws: Workspace) -> None:

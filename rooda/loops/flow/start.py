@@ -261,7 +261,8 @@ def _require_higher_limit(prepared: Prepared, run: FlowRun) -> None:
     root = prepared.topology.root
     reached, _ = artifacts.progress(RunFiles(prepared.repo.workspace, run.id), root)
     if root.max_iterations <= reached:
-        hint = f"To resume it with a higher limit: rooda flow resume {run.id} -n {reached + 3}"
+        hint = f"To resume it: rooda flow resume {run.id} -n {reached + 3}\n"
+        hint += f"or raise max_iterations of {root.id} in .ai-loop/flow.yaml on the branch {run.branch}."
         what = f"{run.id} has ended: {LIMIT}, and the limit is still {root.max_iterations}."
         raise UsageProblem(what, f'{hint}\nOr start a new run: rooda flow run "TASK"')
 

@@ -145,6 +145,9 @@ class World(FlowWorld):
     def emit(self, event: Event) -> None:
         pass
 
+    def limited(self, entry: NodeEntry) -> NodeEntry:
+        return entry
+
     def enter(self, entry: NodeEntry) -> None:
         self.effect()
         for file in ("CONTROL", "ACT"):

@@ -28,7 +28,7 @@ def test_C_091_C_097_same_criteria_unmet_five_times(g: Goals) -> None:
     assert paused(ran, "same criteria unmet 5x: tests pass, lint clean") and len(g.calls) == 7
     assert g.public["circuitBreaker"] == {"stuckCount": 5, "lastUnmet": A}
     assert json.loads(g.rooda("goal", "stop-check").out)["ok"] is True
-    again = g.go_on("-n", "1")
+    again = g.go_on("--iterations", "1")
     assert "Iteration 7/11 | Cost: $?/$25 | Step: step1" in again.out
     assert [stuck for _, _, stuck, _ in blocks(again.out)] == [1, 2, 3, 4, 5] and len(g.calls) == 12
 
@@ -292,7 +292,7 @@ def test_ctrl_c_pauses_and_the_step_is_repeated(g: Goals) -> None:
     assert ran.code == 130 and "[LOOP] ⏸ Paused: interrupted" in ran.lines
     assert "Resume: rooda goal continue" in ran.lines and g.public["iteration"] == 0
     assert (g.public["status"], g.private["reason"]) == ("paused", "interrupted")
-    g.go_on("-n", "1")
+    g.go_on("--iterations", "1")
     assert g.calls[2].env["ROODA_ITERATION"] == "1" and "step1" in g.calls[2].prompt.decode()
 
 

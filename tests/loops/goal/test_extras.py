@@ -289,7 +289,7 @@ def test_a_missing_run_file_is_reported(g: Goals) -> None:
     "typed, words",
     [
         (["--budget=80"], "--budget 80 makes 105 in all, which is over the limit of 100."),
-        (["-n", "50"], "--iterations 50 makes 51 in all, which is over the limit of 50."),
+        (["--iterations", "50"], "--iterations 50 makes 51 in all, which is over the limit of 50."),
     ],
 )
 def test_CU_06_the_limit_error_names_the_typed_number(g: Goals, typed: list[str], words: str) -> None:

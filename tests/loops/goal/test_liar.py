@@ -41,7 +41,7 @@ def test_a_false_claim_does_not_complete(g: Goals, lie: str) -> None:
     shell, text = LIES[lie]
     g.side("step", shell or ":")
     g.out("step", text)
-    outputs = [g.run("-n", "2"), g.go_on("-n", "2"), g.go_on("-n", "1")]
+    outputs = [g.run("-n", "2"), g.go_on("--iterations", "2"), g.go_on("--iterations", "1")]
     assert [ran.code for ran in outputs] == [4, 4, 4], [ran.both for ran in outputs]
     for ran in outputs:
         assert "<loop-complete>" not in ran.out and not any(signal for signal, *_ in blocks(ran.out))
@@ -125,7 +125,7 @@ def test_a_killed_liar_is_not_believed_by_continue(g: Goals) -> None:
     assert "test -f a.ok" in json.dumps(plan())
     g.claims(True)
     g.start("goal", "run", SPEC).finish()
-    ran = g.go_on("-n", "2")
+    ran = g.go_on("--iterations", "2")
     assert "<loop-complete>" not in ran.out and ran.code in (2, 4), ran.both
     assert plan()["criteria"][0]["command"] in g.read(".loop/iterations.jsonl")
 

@@ -184,7 +184,7 @@ def test_C_094_a_killed_call_is_paid(g: Goals) -> None:
     running.finish()
     until(lambda: not g.leftovers(), what="nobody left")
     open(f"{g.fake}/go", "w").close()
-    ran = g.go_on("-n", "1")
+    ran = g.go_on("--iterations", "1")
     assert "Cost: $10.00/$25 | Step: step1" in ran.out and g.private["cost"] == 14.0, ran.both
 
 
@@ -216,7 +216,7 @@ def test_C_022_must_nots_are_checked_before_every_continue(g: Goals) -> None:
     ran = g.go_on()
     assert ran.code == 4 and "Paused: mustNot: no gamma" in ran.out and len(g.calls) == 2
     os.remove(g.file("gamma"))
-    g.go_on("-n", "1")
+    g.go_on("--iterations", "1")
     assert len(g.calls) == 3
 
 

@@ -483,7 +483,7 @@ def test_C_007_C_070_C_078_a_second_goal_has_a_journal_of_its_own(g: Goals) -> N
         assert {record["spec"] for record in g.journal} == {g.public["spec"]}
     forged = g.read(".loop/run.json").replace("test -f a.ok", "true")
     g.write(".loop/run.json", forged)
-    again = g.go_on("-n", "1")
+    again = g.go_on("--iterations", "1")
     assert again.code == 4 and [record["iteration"] for record in g.journal] == [0, 1, 2], again.both
     assert g.private["criteria"][0]["command"] == "test -f a.ok"
 
@@ -506,7 +506,7 @@ def test_C_097_a_refused_start_leaves_the_goal_that_is_there(g: Goals, why: str)
     refused = g.run("--fresh", spec=f"{SPEC} Again.")
     assert refused.code == 3, refused.both
     assert {name: g.read(f".loop/{name}") for name in before} == before and g.exists(f".loop/evidence/1-{A}.txt")
-    again = g.go_on("-n", "1")
+    again = g.go_on("--iterations", "1")
     assert again.code == 4 and "Iteration 2/2 | Cost: $?/$25 | Step: step2" in again.out, again.both
 
 
@@ -568,4 +568,4 @@ def test_C_037_CA_24_without_a_root_cause_nothing_is_complete(g: Goals) -> None:
     assert ran.code == 4 and "<loop-complete>" not in ran.out and "✗ step1 not complete" in ran.out, ran.both
     assert "Say the root cause" in g.calls[-1].prompt.decode()
     g.out("step", claim(True, "ROOT_CAUSE: the cache is stale, seen in the log"))
-    assert g.go_on("-n", "1").code == 0
+    assert g.go_on("--iterations", "1").code == 0

@@ -32,7 +32,7 @@ def test_pause_from_another_terminal(g: Goals) -> None:
     until(lambda: g.exists(".rooda/goal.request"), what="the request")
     g.write("go", "")
     assert running.finish() == 4 and "[LOOP] ⏸ Paused: pause requested" in running.lines
-    assert g.public["iteration"] == 1 and g.go_on("-n", "1").code == 4
+    assert g.public["iteration"] == 1 and g.go_on("--iterations", "1").code == 4
 
 
 def test_damaged_files_are_reported(g: Goals) -> None:
