@@ -48,9 +48,7 @@ class Row(NamedTuple):
 
 
 KINDS = {
-    OODA: Row(
-        "rooda.loops.procedure", homes=(".rooda/state",), locks="state/", hears_notes=True
-    ),
+    OODA: Row("rooda.loops.procedure", homes=(".rooda/state",), locks="state/", hears_notes=True),
     "reflex": Row(
         "rooda.loops.reflex",
         "Write one artifact and refine it until its rules hold.",

@@ -161,3 +161,17 @@ def test_the_test_in_agents_md_is_a_test(ws: Workspace) -> None:
     exec(example, names)  # noqa: S102
     (test,) = (value for name, value in names.items() if name.startswith("test_"))
     test(ws)
+
+
+def test_L_08_the_table_of_verbs_is_complete(bare: Workspace) -> None:
+    """docs/loops.md has a row for each verb and a column for each kind; what a cell says is the verb of its kind."""
+    table = (ROOT / "docs" / "loops.md").read_text().partition("## The verbs")[2].partition("| verb |")[2]
+    rows = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in table.splitlines() if line.startswith("|")]
+    kinds = ["", "reflex ", "flow ", "goal "]
+    known = {row[0] for row in rows} - {"---"}
+    assert known == {"run", "resume", "status", "stop", "cancel", "list", "logs", "clean"}
+    for verb, *cells in (row for row in rows if row[0] in known):
+        assert all(cell.startswith(f"rooda {kind}{verb}") for kind, cell in zip(kinds, cells, strict=True)), cells
+    for kind in kinds[1:]:
+        listed = re.findall(r"^  ([\w-]+) ", bare.rooda(kind.strip(), "--help").out.partition("Commands:\n")[2], re.M)
+        assert known - {"clean"} <= {*listed} | {"logs" if "log" in listed else ""}, kind

@@ -6,7 +6,7 @@ import pytest
 
 from tests.kit.background import KINDS, began, kill_all, let_go, prepare, rows
 from tests.kit.processes import Terminal
-from tests.kit.workspace import Ran, Workspace, until
+from tests.kit.workspace import Ran, Workspace
 
 STEP = 'touch "$FAKE/began"; while [ ! -e "$FAKE/go" ]; do sleep 0.05; done'
 
