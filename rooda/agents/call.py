@@ -9,8 +9,8 @@ from rooda.agents import command, hang_detection, preflight
 from rooda.agents.command import without_denied
 from rooda.agents.context import CallContext
 from rooda.agents.outcome import AGENT_ERROR, CONTEXT
-from rooda.agents.reader import reader
-from rooda.agents.records import Call, Reply
+from rooda.agents.reader import ACP, reader
+from rooda.agents.records import Agent, Call, Reply
 from rooda.agents.reply import reply_of
 from rooda.base import files
 from rooda.processes import supervise
@@ -136,7 +136,20 @@ def environment(call: Call, env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _argv(call: Call) -> list[str]:
+    if call.agent.output == ACP:
+        return _acp_client(call.agent)
     if call.agent.prompt == "file":
         return command.argv(call.agent, call.prompt.path)
     is_argument = call.agent.prompt == "argument"
     return command.argv(call.agent, files.to_text(files.read_ours(call.prompt.path)) if is_argument else None)
+
+
+def _acp_client(agent: Agent) -> list[str]:
+    """Return the command of the client that speaks with the agent; a model that its command can't name goes to it."""
+    import json
+
+    from rooda.processes import detach
+
+    model = "" if "{model}" in agent.command else agent.model
+    settings = {"model": model, "rules": agent.tools._asdict()}
+    return [*detach.rooda_command("rooda.agents.acp"), json.dumps(settings), *command.argv(agent)]

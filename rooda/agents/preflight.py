@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from rooda.agents import command
-from rooda.agents.reader import of_program
+from rooda.agents.reader import ACP, of_program
 from rooda.agents.records import Agent, Prompt
 from rooda.base import files
 from rooda.errors import AgentMissing, ConfigProblem, PromptProblem
@@ -78,6 +78,8 @@ def warnings(agent: Agent) -> list[str]:
     if not agent.name:
         return []
     argv = command.argv(agent, "")
+    if agent.output == ACP:  # its command has no options for a call without a user
+        return []
     return likely_problems(os.path.basename(argv[0]), argv, agent_environment(agent))
 
 

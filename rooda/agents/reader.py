@@ -8,7 +8,11 @@ if TYPE_CHECKING:
     from rooda.base.json import Json
 
 # Registry of output formats, each a file in `clis/`. Settings list them in this order.
-OUTPUTS = ("claude", "codex", "gemini", "opencode", "copilot", "droid", "pi", "aider")
+ACP = "acp"  # agents that speak the Agent Client Protocol; a client in between writes the transcript
+# Programs that ask over it before they change anything, and programs that change files without asking.
+ASKING = frozenset({"claude-agent-acp", "copilot", "gemini", "goose", "grok", "qwen", "vibe-acp"})
+NOT_ASKING = frozenset({"codex-acp", "kilo", "kimi", "omp", "opencode"})
+OUTPUTS = ("claude", "codex", "gemini", "opencode", "copilot", "droid", "pi", "aider", ACP)
 PROGRAMS = (*OUTPUTS, "amp", "qwen")  # each a file in `clis/`; the last two print claude's records
 NEWEST = "newest"  # matches the last two names in a sorted folder, which are the newest dates
 

@@ -7,6 +7,20 @@ EXIT_GRACE = 30.0  # seconds
 T = TypeVar("T")
 
 
+class ToolRules(NamedTuple):
+    """The tools that an agent may use, for agents whose permission requests rooda answers."""
+
+    read_only: bool = False
+    allowed: tuple[str, ...] = ()  # kinds or titles of tool calls; empty: all
+    denied: tuple[str, ...] = ()
+    asks: bool = False  # the agent is known to ask before it changes anything
+
+    @property
+    def restrict(self) -> bool:
+        """True if there is a restriction."""
+        return bool(self.read_only or self.allowed or self.denied)
+
+
 class Agent(NamedTuple):
     """An AI CLI and how to run it; `command` is split as by a shell, but no shell runs it."""
 
@@ -31,6 +45,7 @@ class Agent(NamedTuple):
     version: str = ""  # option that prints the version
     on_limit: str = "wait"  # at a usage limit: wait | stop | switch
     fallback: tuple["Agent", ...] = ()  # agents to switch to
+    tools: ToolRules = ToolRules()  # rules by which rooda answers permission requests
     like: str = ""  # the agent that its settings are inherited from
 
     @property

@@ -4,7 +4,8 @@ import os
 import shlex
 from typing import Any
 
-from rooda.agents.records import EXIT_GRACE, Agent
+from rooda.agents.reader import ACP, ASKING, NOT_ASKING
+from rooda.agents.records import EXIT_GRACE, Agent, ToolRules
 from rooda.errors import ConfigProblem, RoodaError, UsageProblem
 from rooda.settings.layers import FLAG, Settings, ancestors, workspace_file
 from rooda.settings.lookup import Found, Lookup
@@ -203,28 +204,58 @@ def with_program_path(settings: Settings, path: Path, command: str) -> str:
     return shlex.join([near, *words])
 
 
-# Restrictions of an agent: settings that become options of its command line.
-_OPTIONS = {"allowed_tools": "allow", "denied_tools": "deny"}
+# Restrictions of an agent: settings that become options of its command line, or rules for an agent that asks.
+_OPTIONS = {"read_only": "read_only", "allowed_tools": "allow", "denied_tools": "deny"}
 
 
 def with_restrictions(look: Lookup, agent: Agent) -> Agent:
     """Return the agent with its configured restrictions; ConfigProblem if its CLI has no option for one of them."""
     table = look.settings.agents().get(agent.name, {}) if agent.name else {}
+    if agent.output == ACP:
+        table = {key: table[key] for key in table if look.settings.definer(agent.name, key) == agent.name}
+        agent = _with_rules(look, agent, table)
     command = agent.command
     ignoring = _ignoring_project(look.settings, agent, table)
-    if found := _set(look, "read_only"):
-        command = with_program_path(
-            look.settings,
-            ("agents", look.settings.definer(agent.name, "read_only"), "read_only"),
-            _known(found, agent, table, "read_only"),
-        )
     for setting, key in _OPTIONS.items():
-        if found := _set(look, setting):
-            command += f" {option_words(_known(found, agent, table, key), found.value)}"
+        found = _set(look, setting)
+        if not found or (agent.output == ACP and key not in table):
+            continue
+        option = _known(found, agent, table, key)
+        if setting == "read_only":
+            defined = ("agents", look.settings.definer(agent.name, key), key)
+            command = with_program_path(look.settings, defined, option)
+        else:
+            command += f" {option_words(option, found.value)}"
     if found := _set(look, "call_budget"):
         _known(found, agent, table, "budget")
         agent = agent._replace(cap=float(found.value))
     return agent._replace(command=f"{command} {ignoring}".rstrip())
+
+
+def _with_rules(look: Lookup, agent: Agent, table: dict[str, Any]) -> Agent:
+    """Return an ACP agent with rules for the restrictions for which its own table has no option."""
+    found = {setting: _set(look, setting) for setting, key in _OPTIONS.items() if key not in table}
+    for setting, each in found.items():
+        if each and _program(agent) in NOT_ASKING:
+            _known(each, agent, {}, _OPTIONS[setting])
+    given = {setting: each.value for setting, each in found.items() if each}
+    return agent._replace(
+        tools=ToolRules(
+            read_only=given.get("read_only", False),
+            allowed=tuple(given.get("allowed_tools", ())),
+            denied=tuple(given.get("denied_tools", ())),
+            asks=asks_permission(agent),
+        )
+    )
+
+
+def asks_permission(agent: Agent) -> bool:
+    """True for an ACP agent that is known to ask before it changes anything, so that rooda's answers restrict it."""
+    return agent.output == ACP and _program(agent) in ASKING
+
+
+def _program(agent: Agent) -> str:
+    return os.path.basename(shlex.split(agent.command)[0])
 
 
 def _ignoring_project(settings: Settings, agent: Agent, table: dict[str, Any]) -> str:
@@ -233,7 +264,7 @@ def _ignoring_project(settings: Settings, agent: Agent, table: dict[str, Any]) -
         return ""
     if "untrusted" in table:
         return str(table["untrusted"])
-    program = os.path.basename(shlex.split(agent.command)[0])
+    program = _program(agent).removesuffix("-acp").removesuffix("-agent")  # an adapter's CLI reads the files
     if program in settings.own_files:
         raise ConfigProblem(
             f"{program} has settings here that are not trusted, and no option to ignore them; nothing was started",

@@ -16,7 +16,7 @@ from rooda.loops.flow.model import Action, Node, NodeFailed, chain
 from rooda.processes import detach
 from rooda.run.records import Command
 from rooda.run.session import Session
-from rooda.settings.agents import option_words, translate_model
+from rooda.settings.agents import asks_permission, option_words, translate_model
 from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
 from rooda.settings.where import Where
@@ -93,6 +93,10 @@ def _with_tools(look: Lookup, agent: Agent, kind: str, keys: Mapping[str, Any]) 
     denied = _names(keys.get("disallowedTools"))
     if kind == "actuator":
         denied = list(dict.fromkeys([*DENIED, *denied]))
+    if asks_permission(agent):
+        rules = agent.tools
+        no_commands = ("execute",) if kind == "actuator" else ()
+        return agent._replace(tools=rules._replace(denied=(*rules.denied, *no_commands)))
     if shell := of_program(agent.cli).shell:
         denied = [*shell] if kind == "actuator" else []
     command = agent.command

@@ -1,0 +1,68 @@
+"""Decides which tool calls an ACP agent may make, and answers its permission requests. Pure."""
+
+import re
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+from rooda.agents.records import ToolRules
+
+READING = frozenset({"read", "search", "fetch", "think"})  # kinds of tools that change nothing
+CHANGING = frozenset({"edit", "delete", "move"})
+EXECUTE = "execute"
+ASKING_MODES = ("ask", "approve", "default")  # the agent asks before it acts
+FREE_MODES = ("agent-full-access", "yolo", "auto-approve")  # others let a second model decide, or ask for nothing
+ALLOWING, REJECTING = ("allow_once", "allow_always"), ("reject_once", "reject_always")
+_FIRST_WORD = re.compile(r"[\w.-]+")
+
+
+def modes(rules: ToolRules) -> tuple[str, ...]:
+    """Return the names of the modes that suit the rules."""
+    return ASKING_MODES if rules.restrict else FREE_MODES
+
+
+def allows(rules: ToolRules, kind: str, title: str) -> bool:
+    """True if the rules allow a tool call. A title that begins with a denied name is denied, too."""
+    if rules.read_only and kind not in READING:
+        return False
+    if rules.allowed and not any(_matches(name, kind, title) for name in rules.allowed):
+        return False
+    return not denies(rules, kind, title)
+
+
+def denies(rules: ToolRules, kind: str, title: str) -> bool:
+    """True if `denied` names the tool call's kind, its title, or the first word of its title."""
+    first = _FIRST_WORD.match(title)
+    titles = {title, first[0] if first else ""}
+    return any(_matches(name, kind, each) for name in rules.denied for each in titles)
+
+
+def breaks(rules: ToolRules, kind: str, title: str) -> bool:
+    """True if a tool ran against the rules without permission.
+
+    `allowed` and `read_only` restrict only what changes something. Agents that ask for permission run harmless commands
+    without it, so `execute` counts only for the others.
+    """
+    restricted = CHANGING if rules.asks else CHANGING | {EXECUTE}
+    return denies(rules, kind, title) or (kind in restricted and not allows(rules, kind, title))
+
+
+def outcome(options: Iterable[Mapping[str, Any]], allowed: bool) -> dict[str, Any]:
+    """Return the answer to a permission request: an option that counts once, else one that counts always."""
+    offered = {str(option.get("kind")): option.get("optionId") for option in reversed([*options])}
+    for kind in ALLOWING if allowed else REJECTING:
+        if kind in offered:
+            return {"outcome": {"outcome": "selected", "optionId": offered[kind]}}
+    return {"outcome": {"outcome": "cancelled"}}
+
+
+def is_allowing(answer: Mapping[str, Any], options: Iterable[Mapping[str, Any]]) -> bool:
+    """True if the answer selects an option that allows the call."""
+    chosen = answer["outcome"].get("optionId")
+    return any(option.get("optionId") == chosen and option.get("kind") in ALLOWING for option in options)
+
+
+def _matches(name: str, kind: str, title: str) -> bool:
+    """Compare without case: the name of a kind, or a title, in which * matches anything."""
+    wanted = name.casefold()
+    return wanted == kind.casefold() or fnmatchcase(title.casefold(), wanted.replace("[", "[[]"))
