@@ -61,8 +61,8 @@ def prepare(calls: Sequence[Call], context: CallContext, report_start: OnStart) 
 def _spec(
     call: Call, context: CallContext, report_start: OnStart, overflows: hang_detection.OverflowWatch
 ) -> supervise.Spec:
-    argv = _argv(call)
     transcript, opened = context.folder.output(transcript_name(call))
+    argv = _argv(call, transcript)
     errors = -1
     if call.wants_answer and call.agent.output == "text":
         errors = context.folder.output(transcript_name(call).replace(".out", ".err"))[1]
@@ -77,7 +77,7 @@ def _spec(
     return supervise.Spec(
         argv=argv,
         cwd=context.workspace,
-        env=environment(call, context.env),
+        env=environment(call, context.env, transcript),
         output=transcript,
         opened=opened,
         errors=errors,
@@ -124,10 +124,10 @@ def transcript_name(call: Call) -> str:
     return f"{call.number:04d}-{call.label or call.kind}.out"
 
 
-def environment(call: Call, env: Mapping[str, str]) -> dict[str, str]:
+def environment(call: Call, env: Mapping[str, str], transcript: str = "") -> dict[str, str]:
     return {
         **(without_denied(env, call.agent.env_deny) if call.agent.env_deny else env),
-        **call.agent.env,
+        **command.env_of_call(call.agent, transcript),
         **call.env,
         "ROODA_CALL": call.kind,
         "ROODA_ITERATION": str(call.number),
@@ -135,13 +135,13 @@ def environment(call: Call, env: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _argv(call: Call) -> list[str]:
+def _argv(call: Call, transcript: str) -> list[str]:
     if call.agent.output == ACP:
         return _acp_client(call.agent)
     if call.agent.prompt == "file":
-        return command.argv(call.agent, call.prompt.path)
-    is_argument = call.agent.prompt == "argument"
-    return command.argv(call.agent, files.to_text(files.read_ours(call.prompt.path)) if is_argument else None)
+        return command.argv(call.agent, call.prompt.path, transcript)
+    prompt = files.to_text(files.read_ours(call.prompt.path)) if call.agent.prompt == "argument" else None
+    return command.argv(call.agent, prompt, transcript)
 
 
 def _acp_client(agent: Agent) -> list[str]:

@@ -11,12 +11,17 @@ from rooda.agents.records import Agent
 from rooda.base.signing import PRIVATE
 
 _split = lru_cache(16)(shlex.split)  # cached: every call has the same command
-_PLACEHOLDER = re.compile(r"\{(model|prompt|python)\}")
+_PLACEHOLDER = re.compile(r"\{(model|prompt|python|report|session)\}")
+_OF_A_CALL = ("{report}", "{session}")
 
 
-def argv(agent: Agent, prompt: str | None = None) -> list[str]:
-    """Return the command line; `prompt` (its text, its path, or None if it comes by stdin) fills {prompt}."""
+def argv(agent: Agent, prompt: str | None = None, transcript: str = "") -> list[str]:
+    """Return the command line; `prompt` (its text, its path, or None if it comes by stdin) fills {prompt}.
+
+    `transcript`, the path of the call's output, decides {report} and {session}; without it they stay as they are.
+    """
     fillings = {"model": agent.model or None, "prompt": prompt, "python": sys.executable}
+    fillings |= {"report": "{report}", "session": "{session}"} if not transcript else _of_call(transcript)
     words: list[str] = []
     for word in _split(agent.command):
         if not words:  # the program: a placeholder without a value stays, so that it is reported missing
@@ -28,6 +33,33 @@ def argv(agent: Agent, prompt: str | None = None) -> list[str]:
     if prompt is not None and "{prompt}" not in agent.command:
         words.append(prompt)
     return words + _budget_option(agent)
+
+
+def _of_call(transcript: str) -> dict[str, str | None]:
+    return {"report": report_path(transcript), "session": session_id(transcript)}
+
+
+def report_path(transcript: str) -> str:
+    """Return the path of the file or folder in which a CLI reports a call if its command has {report}."""
+    return f"{transcript.removesuffix('.out')}.report"
+
+
+def session_id(transcript: str) -> str:
+    """Return the ID of a call's session for CLIs that let rooda choose it with {session}; a UUID."""
+    import uuid  # few agents need it
+
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, transcript))
+
+
+def env_of_call(agent: Agent, transcript: str) -> Mapping[str, str]:
+    """Return the agent's own variables, with {report} and {session} filled in."""
+    if not any(mark in value for value in agent.env.values() for mark in _OF_A_CALL):
+        return agent.env
+    filled = {"{report}": report_path(transcript), "{session}": session_id(transcript)}
+    return {
+        key: re.sub(r"\{(?:report|session)\}", lambda found: filled[found[0]], value)
+        for key, value in agent.env.items()
+    }
 
 
 def _budget_option(agent: Agent) -> list[str]:
@@ -43,7 +75,7 @@ def describe(agent: Agent) -> str:
     if not _PLACEHOLDER.search(agent.command) and agent.prompt == "stdin" and not _budget_option(agent):
         return agent.command
     words = argv(agent, "{prompt}" if agent.prompt != "stdin" else None)
-    return " ".join(word if word == "{prompt}" else shlex.quote(word) for word in words)
+    return " ".join(word if word in ("{prompt}", *_OF_A_CALL) else shlex.quote(word) for word in words)
 
 
 def _drop_option(words: list[str], word: str) -> None:

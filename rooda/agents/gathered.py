@@ -29,6 +29,7 @@ class Gathered:
         self.edited: dict[str, int] = {}  # number of edits per file
         self.denied: list[str] = []
         self.unparsed_lines: list[str] = []
+        self.unknown_records = 0  # records of types that the reader does not know: a newer version of the CLI wrote them
         self.shown: list[str] = []  # for --verbose; cleared by the viewer
         self.shares: dict[str, Usage] = {}  # usage per model, if the CLI reports that
         self.waiting: tuple[str, int | None] = ("", None)  # reason and status of a retry, until the next record arrives
@@ -152,6 +153,7 @@ class Gathered:
             edited=tuple(self.edited),
             denied=tuple(self.denied),
             unparsed="\n".join(self.unparsed_lines),
+            unknown_records=self.unknown_records,
         )
 
 

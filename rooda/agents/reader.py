@@ -33,6 +33,14 @@ class SessionFiles(NamedTuple):
     place: tuple[str, ...]  # path in the folder; {session} is the ID, {short} its beginning, patterns match any name
     markers: tuple[bytes, ...]  # each relevant line contains one of these
     take: Callable[["Json", "Gathered"], None]
+    whole: bool = False  # the file is one JSON document, not one for each line
+
+
+class Report(NamedTuple):
+    """The JSON file in which a CLI reports a call at the end; its command names the place as {report}."""
+
+    file: str  # path below that place; "" if the place is the file itself
+    take: Callable[["Json", "Gathered"], None]
 
 
 class Reader(NamedTuple):
@@ -41,11 +49,14 @@ class Reader(NamedTuple):
     record: Callable[["Json", "Gathered"], None] | None = None  # takes one JSON record
     line: Callable[[str, "Gathered"], None] | None = None  # takes one line, if the output is not JSON
     unparsed: Callable[[str, "Gathered"], None] | None = None  # takes a line that is not a record
+    kinds: tuple[str, ...] = ()  # types of its records; "session." stands for all that begin with it; empty: not known
+    kind: str = "type"  # the key of a record that has its type
     last: tuple[str, ...] = ()  # types of its final record; the CLI may hang after it
     compacts_forever: bool = False  # may compact a full context again and again
     tells_edits: bool = False  # its records name every file that a tool writes
     status_of_exit: Mapping[int, int] = {}  # HTTP status per exit code
     sessions: tuple[SessionFiles, ...] = ()
+    report: Report | None = None
     powerless: RequiredOption | None = None
     refusal: Callable[[Sequence[str], Mapping[str, str], bool], tuple[str, str]] | None = None  # argv, env, root
     warnings: Callable[[Sequence[str], Mapping[str, str]], list[str]] | None = None  # argv, env

@@ -128,6 +128,7 @@ class Facts(NamedTuple):
     edited: tuple[str, ...] = ()
     denied: tuple[str, ...] = ()
     unparsed: str = ""  # last lines that are not records
+    unknown_records: int = 0  # records of types that the reader does not know
 
 
 class Answer(NamedTuple):
@@ -173,6 +174,7 @@ class Reply(NamedTuple):
     tools: int = 0
     edited: int = 0  # files
     denied: int = 0  # tool calls
+    unknown_records: int = 0  # records of types that the reader does not know
     replaced: str = ""  # what replaced the transcript: a pipe, a link, …, missing; "" if nothing did
     answer: Answer = Answer()
 

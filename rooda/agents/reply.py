@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from rooda.agents import outcome
-from rooda.agents.command import base_environment
+from rooda.agents.command import base_environment, session_id
 from rooda.agents.reader import reader
 from rooda.agents.records import Agent, Answer, Call, Facts, Prompt, Reply, Usage
 from rooda.base import files
@@ -99,10 +99,11 @@ def _read(call: Call, reply: Reply, env: Mapping[str, str], source: str | int) -
     from rooda.agents.outcome import USAGE_LIMIT, judge
 
     gathered = transcript.read(call.agent.output, source)
+    transcript.take_report(call.agent.output, reply.transcript, gathered)
     facts = gathered.facts()
     found = judge(facts, reply.ended, reply.exit_code, reader(call.agent.output).status_of_exit.get(reply.exit_code))
     reset_at = facts.reset_at or (_reset_in(found.message) if found.kind == USAGE_LIMIT else None)
-    usage, model, cost = _usage(call, facts, gathered, env)
+    usage, model, cost = _usage(call, facts, gathered, env, reply.transcript)
     return reply._replace(
         outcome=found.kind,
         message=found.message,
@@ -118,6 +119,7 @@ def _read(call: Call, reply: Reply, env: Mapping[str, str], source: str | int) -
         tools=facts.tools,
         edited=len(facts.edited),
         denied=len(facts.denied),
+        unknown_records=facts.unknown_records,
         answer=Answer(facts.final, gathered.cut, facts.final, _edits(call, gathered)),
         promise=_promise(call, facts.final.encode("utf-8", "replace").split(b"\n")),
     )
@@ -128,14 +130,14 @@ def _edits(call: Call, gathered: "Gathered") -> dict[str, int] | None:
 
 
 def _usage(
-    call: Call, facts: Facts, gathered: "Gathered", env: Mapping[str, str]
+    call: Call, facts: Facts, gathered: "Gathered", env: Mapping[str, str], transcript: str
 ) -> tuple[Usage | None, str, "prices.Cost"]:
     """Return usage, model and cost from the transcript, or from the CLI's session file if they are missing."""
     from rooda.agents import prices, sessions
 
     shares, model = gathered.shares, facts.model
     if facts.usage is None or not (model or shares or call.agent.model):
-        shares = sessions.usage_of(call.agent.output, facts.session, env)
+        shares = sessions.usage_of(call.agent.output, facts.session or session_id(transcript), env)
         model = model or next(iter(shares), "")
     usage = facts.usage or sessions.total(shares)
     parts = shares if len(shares) > 1 else {next(iter(shares), model or call.agent.model): usage or Usage()}

@@ -73,6 +73,11 @@ def _is_readable(path: str) -> bool:
 
 def _read(path: str, session_files: SessionFiles) -> Spent:
     into = Gathered()
+    if session_files.whole:
+        document = loads(files.head(path, LARGEST))
+        if isinstance(document, dict):
+            session_files.take(document, into)
+        return into.shares
     for line in files.lines(path, LARGEST, LONGEST):
         record = loads(line) if any(word in line for word in session_files.markers) else None
         if isinstance(record, dict):

@@ -1,7 +1,9 @@
 """Reads the transcripts of all CLIs; tolerates any content."""
 
+import os
 from collections.abc import Iterable, Iterator
 
+from rooda.agents.command import report_path
 from rooda.agents.gathered import Gathered
 from rooda.agents.reader import Reader, reader
 from rooda.agents.records import Facts
@@ -28,11 +30,25 @@ def read(output: str, source: str | int, limit: int = LARGEST) -> Gathered:
             into.shown.clear()
         if not into.ended and count > 1 and found.record:
             for record in _records(files.head(source, LONGEST)):  # one JSON document on several lines
-                found.record(record, into)
+                _take(found, record, into)
                 into.shown.clear()
     except OSError:
         pass
     return into
+
+
+def take_report(output: str, transcript: str, into: Gathered) -> None:
+    """Add what the CLI says in its own report of the call, a file beside the transcript; nothing if there is none."""
+    report = reader(output).report
+    if report is None:
+        return
+    path = report_path(transcript)
+    try:
+        record = loads(files.head(os.path.join(path, report.file) if report.file else path, LARGEST))
+    except (OSError, ValueError):
+        return
+    if isinstance(record, dict):
+        report.take(record, into)
 
 
 def take_line(found: Reader, line: bytes, into: Gathered) -> None:
@@ -40,15 +56,22 @@ def take_line(found: Reader, line: bytes, into: Gathered) -> None:
     if found.line:
         found.line(line.decode("utf-8", "replace"), into)
         return
-    take = found.record
-    records = _records(line) if take else []
-    if take and records:
-        for record in records:
-            take(record, into)
-    else:
+    records = _records(line) if found.record else []
+    for record in records:
+        _take(found, record, into)
+    if not records:
         into.unparsed(line)
         if found.unparsed:
             found.unparsed(line[:2000].decode("utf-8", "replace"), into)
+
+
+def _take(found: Reader, record: Json, into: Gathered) -> None:
+    """Read one record; one of an unknown type, which a newer version of the CLI may print, is only counted."""
+    kind = str(record.get(found.kind) or "")
+    if found.kinds and kind not in found.kinds and f"{kind.partition('.')[0]}." not in found.kinds:
+        into.unknown_records += 1
+    if found.record:
+        found.record(record, into)
 
 
 def _records(text: bytes) -> list[Json]:

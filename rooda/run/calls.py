@@ -25,7 +25,7 @@ NOT_ASKED = Reply(1, 0.0, ended="not-started", outcome=USAGE_LIMIT)
 EXCERPT = 500  # characters of a failed call's output in the log, from its beginning and from its end
 _FROM_TRANSCRIPT = (  # fields that a raw command does not have
     *("message", "retryable", "reset_at", "usage", "cost", "cost_source"),
-    *("model", "turns", "tools", "edited", "denied"),
+    *("model", "turns", "tools", "edited", "denied", "unknown_records"),
 )
 
 

@@ -207,6 +207,7 @@ class AgentEnded(Event, name="agent.ended"):
     tools: int = ABSENT  # only if the transcript is read: number of tool calls
     edited: int = ABSENT  # only if the transcript is read: number of edited files
     denied: int = ABSENT  # only if the transcript is read: number of denied tool calls
+    unknown_records: int = ABSENT  # only if the transcript is read: records of types that rooda does not know
     command: str = ABSENT  # only if the call failed: the command line
     head: str = ABSENT  # only if the call failed: the first 500 characters of its output
     tail: str = ABSENT  # only if the call failed: the last 500 characters of its output

@@ -446,7 +446,9 @@ AGENT = {
     "like": Key(TEXT, "another agent, from which this one inherits all keys that it does not set", trust=RUNS),
     "fallback": Key(NAMES, "agents to use instead of this one; see fallback of [loop]", trust=RUNS),
     "command": Key(
-        COMMAND, "the command line, split without a shell; {model}, {prompt}, {python} are filled in", trust=RUNS
+        COMMAND,
+        "the command line, split without a shell; {model}, {prompt}, {report}, … are filled in (docs/agents.md)",
+        trust=RUNS,
     ),
     "prompt": Key(word("stdin", "argument", "file"), "how the agent gets the prompt", trust=RUNS),
     "output": Key(

@@ -67,6 +67,11 @@ def test_the_outcome_of_a_recording(name: str) -> None:
     assert outcome(name, "interrupted" if stopped else "exit") == ("killed" if stopped else expected)
 
 
+def test_I_31_no_recorded_record_is_unknown() -> None:
+    """The types of all records in the recordings are known, so that a count means a newer version."""
+    assert [name for name in CASES if facts_of(name).unknown_records] == []
+
+
 @pytest.mark.parametrize("name", [name for name in CASES if recorded(name)["signalled"]])
 def test_an_interrupted_call_is_not_a_success(name: str) -> None:
     """An interrupted call is not ok, though some of these CLIs exit with 0 then."""

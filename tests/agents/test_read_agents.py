@@ -130,3 +130,13 @@ def test_denied_variables_do_not_reach_the_agent(read: Workspace) -> None:
     read.rooda("ship", "-n", "1", env={"SECRET_TOKEN": "x", "OPEN": "y"})
     assert "SECRET_TOKEN" not in read.calls[0].env and read.calls[0].env["OPEN"] == "y"
     assert read.calls[0].kind == "iteration"
+
+
+def test_I_31_an_unknown_record_is_counted(read: Workspace) -> None:
+    """A record of a type that rooda does not know is kept in the transcript and counted; the call is a success."""
+    plays(read, "success")
+    read.out(1, '{"type": "of_next_year", "subtype": "x"}\n' + (GOLDEN / "claude" / "success.out").read_text())
+    assert read.rooda("ship", "-n", "1").code == 0
+    (ended,) = (event for event in read.events() if event["event"] == "agent.ended")
+    assert (ended["agent_outcome"], ended["unknown_records"]) == ("ok", 1)
+    assert "of_next_year" in Path(ended["transcript"]).read_text()

@@ -11,6 +11,7 @@ from rooda.agents.records import Usage
 from rooda.base.json import Json
 
 EDITING = ("Write", "Edit", "MultiEdit", "NotebookEdit", "write_file", "edit", "replace")
+KINDS = ("system", "assistant", "user", "result", "rate_limit_event", "stream_event", "tool_progress")
 OF_A_MODEL = (  # in the order of Usage
     ("inputTokens", "input_tokens"),
     ("outputTokens", "output_tokens"),
@@ -149,6 +150,7 @@ def _warnings(argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
 
 READER = Reader(
     record=take,
+    kinds=KINDS,
     last=("result",),
     tells_edits=True,
     sessions=(

@@ -72,6 +72,7 @@ def _session(record: Json, into: Gathered) -> None:
 
 READER = Reader(
     record=take,
+    kinds=("thread.", "turn.", "item.", "error"),
     last=("turn.completed",),
     tells_edits=True,
     sessions=(

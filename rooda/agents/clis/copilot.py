@@ -44,6 +44,7 @@ def _session(record: Json, into: Gathered) -> None:
 
 READER = Reader(
     record=take,
+    kinds=("session.", "user.", "assistant.", "tool.", "model.", "agent.", "abort", "result"),
     sessions=(
         SessionFiles(
             home=("COPILOT_HOME", ""),

@@ -45,4 +45,8 @@ def _completion(record: Json, into: Gathered) -> None:
         into.usage = Usage(number(usage, "input_tokens"), number(usage, "output_tokens"), cached, written)
 
 
-READER = Reader(record=take, last=("completion",))
+READER = Reader(
+    record=take,
+    kinds=("system", "message", "reasoning", "tool_call", "tool_result", "completion", "error", "result"),
+    last=("completion",),
+)

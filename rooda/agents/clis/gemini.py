@@ -116,6 +116,7 @@ def _warnings(argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
 
 READER = Reader(
     record=take,
+    kinds=("", "init", "message", "tool_use", "tool_result", "error", "result"),
     unparsed=unparsed,
     last=("result",),
     status_of_exit={41: 401, 144: 400, 145: 401, 147: 403, 148: 404, 173: 429, 244: 500, 247: 503},

@@ -64,4 +64,8 @@ def _step(part: Json, into: Gathered) -> None:
     into.add_usage(Usage(number(tokens, "input"), out, number(cache, "read"), number(cache, "write")))
 
 
-READER = Reader(record=take, compacts_forever=True)
+READER = Reader(
+    record=take,
+    kinds=("step_start", "text", "reasoning", "tool_use", "step_finish", "error"),
+    compacts_forever=True,
+)

@@ -41,4 +41,9 @@ def _message(message: Json, into: Gathered) -> None:
         into.fail(message.get("errorMessage") or message.get("stopReason"), message.get("stopReason"))
 
 
-READER = Reader(record=take)
+KINDS = (
+    *("session", "agent_start", "agent_end", "turn_start", "turn_end", "message_start", "message_update"),
+    *("message_end", "tool_execution_start", "tool_execution_update", "tool_execution_end"),
+    *("auto_retry_start", "auto_retry_end", "compaction_start", "compaction_end"),
+)
+READER = Reader(record=take, kinds=KINDS)
