@@ -18,6 +18,7 @@ from rooda.settings.schema import (
     PRICE,
     PROCEDURE,
     RESERVED,
+    SANDBOX,
     SHARED,
     TASKS,
     TRUST,
@@ -178,6 +179,12 @@ Redirects are not followed. rooda reports a hook that fails, and continues.
 `copy` and `link` name paths of the workspace; only your own settings can name others. `link` is for caches: a virtual
 environment with an editable install of this project is refused, since its tests would run the wrong code.
 
+## `[sandbox]`: what agents and gates may see, change and reach
+
+`sandbox` in `[loop]` turns it on; [sandbox.md](sandbox.md) says what it does. Lists of your settings and of the
+workspace's add up. Of the other values the stricter one counts, so a workspace can only tighten yours.
+
+{sandbox}
 ## `[trust]`
 
 Only your own settings (`~/.config/rooda/rooda.toml`) can have this table.
@@ -219,6 +226,7 @@ def page() -> str:
             hooks=_table(("key", "when"), [(f"`{key}`", _what(row)) for key, row in HOOKS.items()]),
             worktree=_keys(WORKTREE),
             tasks=_keys(TASKS),
+            sandbox=_keys(SANDBOX),
             trust=_keys(TRUST),
             reserved=" ".join(f"`{name}`" for name in sorted(RESERVED)),
         )

@@ -13,7 +13,19 @@ from making import made
 
 from rooda.loops import registry
 from rooda.settings.check import NAME, keys_of_kind
-from rooda.settings.schema import AGENT, BUDGET, LOOP, OLDER, PRICE, PROCEDURE, RESERVED, TASKS, TRUST, WORKTREE
+from rooda.settings.schema import (
+    AGENT,
+    BUDGET,
+    LOOP,
+    OLDER,
+    PRICE,
+    PROCEDURE,
+    RESERVED,
+    SANDBOX,
+    TASKS,
+    TRUST,
+    WORKTREE,
+)
 from rooda.settings.setup import HOOKS
 from rooda.settings.types import COMMANDS, WORDS, Key, table_schema
 
@@ -39,6 +51,7 @@ def schema() -> dict[str, Any]:
             "budget": table_schema(BUDGET),
             "ai_cmd_aliases": COMMANDS.schema,
             "hooks": table_schema(HOOKS),
+            "sandbox": table_schema(SANDBOX),
             "worktree": table_schema(WORKTREE),
             "tasks": table_schema(TASKS),
             "trust": table_schema(TRUST),

@@ -72,9 +72,9 @@ def _spec(
 
     def on_start(pid: int) -> None:
         report_start(pid, command.describe(call.agent))
-        overflows.watch(pid, stop, call.agent.output, source)
+        overflows.watch(pid, stop, call.agent.output, source, made.walled)
 
-    return supervise.Spec(
+    spec = supervise.Spec(
         argv=argv,
         cwd=context.workspace,
         env=environment(call, context.env, transcript),
@@ -93,6 +93,8 @@ def _spec(
         on_start=on_start,
         held=not context.marked,
     )
+    made = context.walls.around(spec, call.agent, call.prompt.path) if context.walls else spec
+    return made
 
 
 def prompt_refused(problem: str) -> Reply:
@@ -105,9 +107,10 @@ def prompt_refused(problem: str) -> Reply:
 def _reply(call: Call, done: supervise.ProcessResult, spec: supervise.Spec) -> Reply:
     if done.ended == "finished":  # rooda ended it after its final message, which is not a failure
         done = done._replace(ended="exit", code=0)
+    env = {**spec.env, "HOME": spec.home} if spec.home else spec.env
     if spec.opened < 0:
-        return reply_of(call, done, spec.output, spec.env)
-    reply = reply_of(call, done, spec.output, spec.env, spec.opened)
+        return reply_of(call, done, spec.output, env)
+    reply = reply_of(call, done, spec.output, env, spec.opened)
     return with_replaced(reply, files.now_at(spec.output, spec.opened))
 
 

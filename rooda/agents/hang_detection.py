@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from rooda.agents.reader import reader
 from rooda.base import clock, files
-from rooda.processes import ending
+from rooda.processes import ending, table
 from rooda.processes.supervise import Periodic
 
 _LONGEST = 4_194_304  # bytes of the last record that are read
@@ -35,13 +35,13 @@ class OverflowWatch:
     """Sends the stop signal to CLIs that compact their context again and again without progress."""
 
     def __init__(self) -> None:
-        self._watched: list[tuple[int, int, str, str | int]] = []
+        self._watched: list[tuple[int, int, str, str | int, bool]] = []
         self._looked = clock.monotonic()
 
-    def watch(self, pid: int, stop: int, output: str, source: str | int) -> None:
-        """Watch a process if its CLI can compact its context forever."""
+    def watch(self, pid: int, stop: int, output: str, source: str | int, walled: bool) -> None:
+        """Watch a process if its CLI can compact its context forever. `walled`: it may be in a sandbox."""
         if reader(output).compacts_forever:
-            self._watched.append((pid, stop, output, source))
+            self._watched.append((pid, stop, output, source, walled))
 
     def periodic(self, tick: Periodic | None) -> Periodic:
         """Return periodic work for a wait: that of `tick`, and this check."""
@@ -52,9 +52,9 @@ class OverflowWatch:
             tick.work()
         if clock.monotonic() - self._looked >= LOOK:
             self._looked = clock.monotonic()
-            for pid, stop, output, source in self._watched:
+            for pid, stop, output, source, walled in self._watched:
                 if repeats_overflow(output, source):
-                    ending.signal_group(pid, stop)
+                    ending.signal_group(table.first_inside(pid) if walled else pid, stop)
 
 
 def repeats_overflow(output: str, source: str | int) -> bool:

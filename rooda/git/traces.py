@@ -70,6 +70,19 @@ def in_main_tree(workspace: str) -> str:
     return os.path.normpath(os.path.join(os.path.dirname(common), os.path.relpath(real, upward(real)[-1])))
 
 
+def folders(workspace: str) -> tuple[str, str, str]:
+    """Return the top of the work tree around a folder, its git folder and the one that all work trees share.
+
+    Without a repository the top is the folder itself, and the others are "".
+    """
+    real = os.path.realpath(workspace)
+    folder = _git_folder(real)
+    if not folder:
+        return upward(real)[-1], "", ""
+    common = os.path.join(folder, _text(os.path.join(folder, "commondir")).strip())
+    return upward(real)[-1], os.path.realpath(folder), os.path.realpath(common)
+
+
 def work_trees(top: str) -> list[str]:
     """Return the other work trees of the repository at `top`: its main one and its worktrees."""
     folder = _git_folder(top)

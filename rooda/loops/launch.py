@@ -30,6 +30,10 @@ def check_agent(agent: Agent, workspace: str, prompt: str) -> str:
     preflight.check(agent, prompt)
     for other in agent.choices[1:]:
         preflight.check(other, "")
+    for mode in {each.sandbox for each in agent.choices} - {"off"}:
+        from rooda.run import walls
+
+        walls.chosen(mode, workspace)
     return programs[0]
 
 

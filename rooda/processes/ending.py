@@ -83,6 +83,15 @@ def _kill_all(living: Callable[[], list[int]], pause: Pause) -> bool:
     return True
 
 
+def await_deaths(pause: Pause) -> None:
+    """Wait until no live descendant is left, and kill those that remain."""
+    for _ in range(100):
+        if not living_below():
+            return
+        pause(0.002)
+    _kill_all(living_below, pause)
+
+
 def kill(pid: int) -> None:
     """Kill a process. Outside of our session also kill its group, so that no member can escape by forking."""
     try:

@@ -1,5 +1,6 @@
 """Starts rooda's processes, each in its own session with files for stdin and output, and waits for their end."""
 
+import errno
 import os
 import signal
 import sys
@@ -15,6 +16,15 @@ LOOKS = 4  # checks of output and CPU use per idle timeout
 BUSY = 0.02  # share of a CPU that counts as work
 LEAST = 0.05  # least CPU seconds that count: shorter ones are below the clock's resolution
 CAP_LOOK = 1.0  # seconds between checks of a file with a size limit
+RESOURCE_LOOK = 2.0  # seconds between checks of what a process and its descendants use
+
+
+class Most(NamedTuple):
+    """What a process and its descendants may use; 0 = no limit."""
+
+    memory: int = 0  # bytes
+    processes: int = 0
+    output: int = 0  # bytes of stdout and stderr
 
 
 class Limits:
@@ -28,12 +38,16 @@ class Limits:
         cap: int,
         exit_grace: float,
         finished: Callable[[], bool] | None,
+        most: Most | None = None,
+        pid: int = 0,
     ) -> None:
         self._output, self._idle, self._cap = output, idle, cap
+        self._most, self._pid, self.exceeded = most, pid, ""
         self._finished, self._exit_grace = finished, exit_grace if finished else 0.0
         now = clock.monotonic()
         self._end = now + timeout if timeout else None
         self._grown = self._worked = self._looked = now
+        self._measured = now
         self._size, self._cpu, self._dropped = 0, 0.0, 0
         self.slept = 0.0
 
@@ -49,9 +63,26 @@ class Limits:
                 return "idle", None
             if self._exit_grace and now - self._grown >= self._exit_grace and self._finished and self._finished():
                 return "finished", None
+        if self._most:
+            if self._exceeds(self._most, now):
+                return "resources", None
+            looks.append(RESOURCE_LOOK)
         if self._end is not None:
             looks.append(self._end - now)
         return "", min(looks, default=None)
+
+    def _exceeds(self, most: Most, now: float) -> bool:
+        """Check what the process and its descendants use, and keep a sentence about the limit that they exceed."""
+        if now - self._measured < RESOURCE_LOOK:
+            return False
+        self._measured = now
+        pids = [self._pid, *table.descendants(self._pid, ending.spared)]
+        used = Most(table.memory(pids) if most.memory else 0, len(pids), self.size())
+        for name, limit, value in zip(Most._fields, most, used, strict=True):
+            if limit and value > limit:
+                shown = f"{value:,} of at most {limit:,}"
+                self.exceeded = f"{shown} {name}" if name == "processes" else f"{shown} bytes of {name}"
+        return bool(self.exceeded)
 
     def shift(self, seconds: float) -> None:
         """Extend the limits by the time for which the process was suspended."""
@@ -113,6 +144,12 @@ class Spec(NamedTuple):
     cap: int = 0  # bytes of output kept, 0 = all
     on_start: Callable[[int], None] | None = None  # records the PID on disk
     held: bool = True  # stopped until its PID is recorded
+    walled: bool = False  # in a sandbox: its PID is that of bubblewrap
+    program: str = ""  # the program in the sandbox, which must exist
+    passed: Sequence[int] = ()  # descriptors that the process inherits; closed after the start
+    admit: Callable[[], None] | None = None  # called after the start of a process that waits for it
+    home: str = ""  # the folder that the process has as HOME, if it is another one than in its environment
+    most: Most | None = None
 
 
 class ProcessResult(NamedTuple):
@@ -120,7 +157,7 @@ class ProcessResult(NamedTuple):
 
     code: int
     seconds: float
-    ended: str  # exit | finished | timeout | idle | interrupted | not-started
+    ended: str  # exit | finished | timeout | idle | resources | interrupted | not-started
     size: int = 0
     note: str = ""
     swept: int = 0  # descendants ended by rooda
@@ -174,13 +211,14 @@ class _Task:
             self._problem = problem
             return
         self._began = clock.monotonic()
-        self.limits = Limits(self._output, spec.timeout, spec.idle_timeout, spec.cap, spec.exit_grace, spec.finished)
+        times = (spec.timeout, spec.idle_timeout, spec.cap, spec.exit_grace)
+        self.limits = Limits(self._output, *times, spec.finished, spec.most, self.pid)
 
     def end(self, reason: str) -> None:
         """Begin to end the process: its own stop signal now, TERM at half the grace, KILL at the end of the grace."""
         if not self._reason:
             self._reason, now = reason, clock.monotonic()
-            ending.signal_group(self.pid, self.spec.stop)
+            ending.signal_group(self._group(), self.spec.stop)
             self._until, self._kill_at = now + self.spec.grace / 2, now + self.spec.grace
 
     def look(self, impatient: bool, everything: bool) -> float | None:
@@ -201,14 +239,19 @@ class _Task:
 
     def _send_term(self, everything: bool) -> None:
         """Send TERM to the whole tree, but not again to the process's own group."""
-        below = table.descendants(os.getpid() if everything else self.pid, ending.spared)
+        group = self._group()
+        below = table.descendants(os.getpid() if everything and not self.spec.walled else group, ending.spared)
         if self.spec.stop == signal.SIGTERM:
-            below = [pid for pid in below if not ending.is_in_group(pid, self.pid)]
+            below = [pid for pid in below if not ending.is_in_group(pid, group)]
         else:
-            ending.signal_group(self.pid, signal.SIGTERM)
+            ending.signal_group(group, signal.SIGTERM)
         ending.signal_all(below, signal.SIGTERM)
         ending.signal_all(below, signal.SIGCONT)
         self._next, self._until = self._kill, self._kill_at
+
+    def _group(self) -> int:
+        """Return the group that gets signals; in a sandbox that of the program, since bubblewrap's death kills it."""
+        return table.first_inside(self.pid) if self.spec.walled else self.pid
 
     def _kill(self, everything: bool) -> None:
         ending.signal_group(self.pid, signal.SIGKILL)
@@ -248,7 +291,9 @@ class _Task:
             os.close(self._output)
         if not self.pid:
             return _not_started(self._problem, self.spec)
-        code, note = (self._code, "") if self.reaped else (-signal.SIGKILL, f"process {self.pid} can't be killed")
+        code, note = self._code, self.limits.exceeded
+        if not self.reaped:
+            code, note = -signal.SIGKILL, f"process {self.pid} can't be killed"
         ended = "interrupted" if interrupted else self.ended
         return ProcessResult(code if code >= 0 else 128 - code, self.seconds, ended, size, note, swept)
 
@@ -277,19 +322,23 @@ def _output(spec: Spec) -> int:
 def _start(spec: Spec, output: int) -> int:
     """Start a process and return its PID. Raises OSError or ValueError if that fails."""
     try:
+        if spec.program and not os.path.exists(spec.program):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), spec.program)
         stdin = _stdin(spec.stdin)
         try:
             errors = output if spec.errors < 0 else spec.errors
-            pid = spawn(spec.argv, spec.cwd, spec.env, stdin, output, errors)
+            pid = spawn(spec.argv, spec.cwd, spec.env, (stdin, output, errors), spec.passed)
         finally:
             os.close(stdin)
     finally:
-        if spec.errors >= 0:
-            os.close(spec.errors)
+        for descriptor in (*spec.passed, *((spec.errors,) if spec.errors >= 0 else ())):
+            os.close(descriptor)
     if spec.on_start and spec.held:
         _stopped_until_recorded(pid, spec.on_start)
     elif spec.on_start:
         spec.on_start(pid)
+    if spec.admit:
+        spec.admit()
     return pid
 
 
@@ -381,6 +430,10 @@ def _reap(tasks: Sequence[_Task], signals: SignalSource) -> int:
             ending.signal_group(task.pid, signal.SIGTERM)
     for task in tasks:
         task.reap()
+    if tasks and all(task.spec.walled and task.reaped for task in tasks):
+        if not keep:  # the kernel kills the processes in a sandbox that has ended
+            ending.await_deaths(signals.wait)
+        return 0
     if tasks and not keep and not guardian.childless():
         unreaped = [task.pid for task in tasks if not task.reaped]
         swept = _sweep(unreaped, max(task.grace_left for task in tasks), signals)
@@ -409,13 +462,18 @@ _IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)  # signals that Python ignores, rese
 _inherited_closed = False  # inherited descriptors are closed on exec
 
 
-def spawn(argv: Sequence[str], cwd: str, env: Mapping[str, str], stdin: int, output: int, errors: int) -> int:
+def spawn(
+    argv: Sequence[str], cwd: str, env: Mapping[str, str], streams: Sequence[int], passed: Sequence[int] = ()
+) -> int:
     """Start a process in its own session and return its PID. Raises OSError or ValueError if that fails."""
-    if _LINUX and os.environ.get("PATH") == env.get("PATH") and _is_here(cwd):
-        return _posix_spawn(argv, env, (stdin, output, errors))
+    if _LINUX and (os.path.isabs(argv[0]) or os.environ.get("PATH") == env.get("PATH")) and _is_here(cwd):
+        return _posix_spawn(argv, env, streams, passed)
     import subprocess
 
-    child = subprocess.Popen(argv, cwd=cwd, env=env, stdin=stdin, stdout=output, stderr=errors, start_new_session=True)
+    stdin, output, errors = streams
+    child = subprocess.Popen(
+        argv, cwd=cwd, env=env, stdin=stdin, stdout=output, stderr=errors, start_new_session=True, pass_fds=passed
+    )
     child.returncode = 0  # so that subprocess does not reap it
     return child.pid
 
@@ -427,9 +485,11 @@ def _is_here(cwd: str) -> bool:
         return False
 
 
-def _posix_spawn(argv: Sequence[str], env: Mapping[str, str], streams: Sequence[int]) -> int:
+def _posix_spawn(argv: Sequence[str], env: Mapping[str, str], streams: Sequence[int], passed: Sequence[int]) -> int:
     """Start a process without loading subprocess, which is slower; a failed exec raises the same OSError."""
     _close_inherited_on_exec()
+    for descriptor in passed:
+        os.set_inheritable(descriptor, True)
     actions = [(os.POSIX_SPAWN_DUP2, source, target) for target, source in enumerate(streams)]
     try:
         return os.posix_spawnp(argv[0], [*argv], env, file_actions=actions, setsid=True, setsigdef=_IGNORED)

@@ -74,6 +74,25 @@ def cpu_seconds(pids: list[int]) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+def memory(pids: list[int]) -> int:
+    """Return the bytes of memory that these processes have in use; shared pages count for each of them."""
+    pages = 0
+    for pid in pids:
+        try:
+            pages += int(files.read_proc(f"/proc/{pid}/statm").split()[1])
+        except (OSError, IndexError):
+            continue
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def first_inside(pid: int) -> int:
+    """Return the first process of the sandbox whose outer process is `pid`; before it exists, `pid`.
+
+    It leads the group of the sandboxed program and ignores signals.
+    """
+    return next(iter(children(pid)), pid)
+
+
 def marked_with(run: str, others: set[int]) -> Iterator[int]:
     """Yield the PIDs of processes marked with this run, in their environment or by a resource limit.
 

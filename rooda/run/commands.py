@@ -50,6 +50,8 @@ class CommandRunner:
             said = result.verdict or "pass"
             self._emit(GateEnded(gate=gate.name, elapsed=result.seconds, verdict=said, output=result.output, **facts))
             results.append(result)
+        if self._context.walls:
+            self._context.walls.show([result.output for result in results])
         return Gates(tuple(results))
 
     def _run_gate(self, gate: Gate, command: Command) -> CommandResult:
@@ -77,7 +79,7 @@ class CommandRunner:
     def _spec(self, command: Command) -> supervise.Spec:
         context, limits = self._context, self._limits
         output, opened = context.folder.output(f"{command.number:04d}-{command.label}.out")
-        return supervise.Spec(
+        spec = supervise.Spec(
             argv=("/bin/sh", "-c", command.command),
             cwd=context.workspace,
             env={**context.env, "ROODA_ITERATION": str(command.number), **command.env},
@@ -88,6 +90,7 @@ class CommandRunner:
             cap=limits.cap,
             keep=limits.keep,
         )
+        return context.walls.around(spec) if context.walls and not command.outside else spec
 
 
 def results_of(ended: Sequence[supervise.ProcessResult], specs: Sequence[supervise.Spec]) -> list[CommandResult]:

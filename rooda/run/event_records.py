@@ -52,7 +52,7 @@ def required_fields(module: ModuleType) -> dict[str, frozenset[str]]:
 Emit: TypeAlias = Callable[[Event], None]
 
 Outcome = Annotated[str, "success", "failure", "interrupted"]
-Ended = Annotated[str, "exit", "timeout", "idle", "interrupted", "not-started"]
+Ended = Annotated[str, "exit", "timeout", "idle", "resources", "interrupted", "not-started"]
 Promise = Annotated[str, "SUCCESS", "FAILURE", ""]
 AgentOutcome = Annotated[  # the outcomes of agents/outcome.py
     str,
@@ -65,6 +65,7 @@ AgentOutcome = Annotated[  # the outcomes of agents/outcome.py
     "permission_denied",
     "config",
     "timeout",
+    "resources",
     "killed",
 ]
 QuestionGate = Annotated[str, "G1", "G2", "G3", "tests", "observed", "missing", "keep", "intent", "more", "checks"]
@@ -112,6 +113,7 @@ class Summary(TypedDict, total=False):
     tokens: int
     gates: Mapping[str, str]
     red_before: list[str]
+    sandbox_off: str
     files: int
     added: int
     removed: int
@@ -137,7 +139,7 @@ class SessionEnd(Event, name=""):
     # over all sessions of the run: `iterations`, those of them that `failed` or were `cut_off`; `calls` with `cost` in
     # dollars and `tokens`, and those of `unknown` cost; the last verdict of each of the `gates`, and the gates that
     # were `red_before` the first iteration, if there was a baseline; in a git repository `files` and lines `added` and
-    # `removed` since the start of the run, and `commits`
+    # `removed` since the start of the run, and `commits`; `sandbox_off`, why `auto` found no sandbox
     summary: Summary
     mac: str = ABSENT  # only if the user has a key: signature of all lines up to and including this one without `mac`
 
@@ -301,6 +303,14 @@ class SnapshotOmitted(Event, name="snapshot.omitted"):
     """Private files, which no other user may read, are not in the snapshots. See [the safety net](safety.md)."""
 
     paths: list[str]  # relative to the repository; each file is reported once in a session
+
+
+class SandboxChosen(Event, name="sandbox.chosen"):
+    """The session's agents or commands are to run in a sandbox."""
+
+    # whether agents and commands are in it; `off`: `auto` asked for it, and there is none
+    mode: Annotated[str, "off", "workspace", "read-only"]
+    why: str  # why there is none, else empty
 
 
 class QuestionAsked(Event, name="question.asked"):

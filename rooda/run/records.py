@@ -39,6 +39,7 @@ class Command(NamedTuple):
     timeout: float = 0.0  # seconds, 0 = none
     number: int = 1  # 1-indexed iteration
     env: Mapping[str, str] = {}
+    outside: bool = False  # not in the sandbox: another rooda, which makes its own
 
 
 class CommandResult(NamedTuple):

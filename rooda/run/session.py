@@ -38,13 +38,14 @@ from rooda.run.folder import RunFolder, new_id
 from rooda.run.messages import Inbox
 from rooda.run.prompts import Measure, PromptFile
 from rooda.run.records import TURN_EVENTS, Command, CommandResult, Gate, Gates, Owner
-from rooda.run.setup import Watch
+from rooda.run.setup import Watch, is_walled
 from rooda.run.spending import BudgetUse
 from rooda.run.summary import Summing
 
 if TYPE_CHECKING:
     from rooda.processes.systemd import ManagerNotifier
     from rooda.run.recorder import Recorder
+    from rooda.run.walls import SessionWalls
 
 CLOCK_INTERVAL = 60.0  # seconds between checks of the clock, which may be set during a wait
 
@@ -70,11 +71,10 @@ class Session:
         self.folder = folder = RunFolder(workspace, new_id(workspace, owner.name))
         detach.report_started(folder.run, folder.ready, workspace)
         linux.adopt_orphans()
-        marked = linux.mark_self(folder.run)
         self._notifier = _notifier()
         tick = self._notifier.with_watchdog(tick) if self._notifier else tick
         self._signals, self._limits, kind = signals, limits_of(owner.setup), owner.kind
-        self.context = CallContext(workspace, _environment(owner, folder.run), folder, signals, tick, marked)
+        self._walls, self.context = _context(workspace, owner, folder, signals, tick)
         self._hooks = self._hooks_of(owner)
         self._journal = Journal(folder, loop=kind.name, **{kind.name_field: owner.name})
         self._events = Events(self._journal, self._session_end)
@@ -82,6 +82,7 @@ class Session:
         self.hide(self.context.env)
         run_folder.note_origin(folder, self.context.env, workspace, owner)
         self._subscribe(show, owner)
+        self._report_walls()
         self._watch = self._watching(owner)
         self._ledger = Ledger(held, folder.run, self._events.warn)
         self._commands = CommandRunner(self.context, self._limits, self.emit)
@@ -93,6 +94,12 @@ class Session:
             self.context, folder, self._events, self._ledger, self._commands, self._gate, self.signalled
         )
         signals.when_abandoned, signals.when_stopping = self._ledger.abandon, self._report_stopping
+
+    def _report_walls(self) -> None:
+        if self._walls and self._walls.wanted != "off":
+            from rooda.run.event_records import SandboxChosen
+
+            self.emit(SandboxChosen(mode=self._walls.mode, why=self._walls.why_off))
 
     def _hooks_of(self, owner: Owner) -> hooks.Hooks | None:
         if not owner.setup.hooks:
@@ -275,6 +282,18 @@ def _environment(owner: Owner, run: str) -> dict[str, str]:
     kind = owner.kind
     named = {kind.name_variable: owner.name} if kind.name_variable else {}
     return {**command.base_environment(), "ROODA_RUN": run, "ROODA_LOOP": kind.name, **named}
+
+
+def _context(
+    workspace: str, owner: Owner, folder: RunFolder, signals: Signals, tick: Periodic | None
+) -> "tuple[SessionWalls | None, CallContext]":
+    """Return what all processes of a session share, and their sandbox: None without sandbox and limits of resources."""
+    marked, env, walls = linux.mark_self(folder.run), _environment(owner, folder.run), None
+    if is_walled(owner.setup):
+        from rooda.run.walls import SessionWalls
+
+        walls = SessionWalls(workspace, owner.setup, env)
+    return walls, CallContext(workspace, env, folder, signals, tick, marked, walls)
 
 
 def _notifier() -> "ManagerNotifier | None":

@@ -39,6 +39,24 @@ class NewWorktree(NamedTuple):
     may_leave: tuple[str, ...] = ()  # of "copy" and "link" those whose paths may be outside of the workspace
 
 
+class Sandbox(NamedTuple):
+    """What agents and commands may see, change and reach; `mode` is that of commands, agents have their own."""
+
+    mode: str = "off"  # off | auto | workspace | read-only
+    network: str = "agent"  # off | agent | on
+    gates: bool = True
+    gate_network: str = "off"  # off | hosts | on
+    hosts: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    hide: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
+    max_memory: int = 0  # bytes; 0 = no limit
+    max_processes: int = 0
+    max_output: int = 0  # bytes
+
+
 class Watch(Protocol):
     """Detects changes to a workspace's trusted files while a loop runs there."""
 
@@ -67,8 +85,16 @@ class Setup(NamedTuple):
     watch: Watch | None = None
     budgets: Budgets = Budgets()
     worktree: NewWorktree = NewWorktree()
+    sandbox: Sandbox = Sandbox()
     unknown_call: float = 0.0  # dollars to assume for a call of unknown cost; 0 = none
 
     def value(self, key: str, kind: Callable[[Any], T]) -> T:
         """Return a setting from `further`, converted to a type: `setup.value("key", float)`."""
         return kind(self.further[key])
+
+
+def is_walled(setup: Setup) -> bool:
+    """True if the session needs what makes a sandbox: for its commands, an agent, or limits of resources."""
+    agents = (setup.agent, *setup.agent.fallback) if setup.agent else ()
+    limits = (setup.sandbox.max_memory, setup.sandbox.max_processes, setup.sandbox.max_output)
+    return setup.sandbox.mode != "off" or any(each.sandbox != "off" for each in agents) or any(limits)

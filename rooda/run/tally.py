@@ -5,7 +5,7 @@ from collections.abc import Collection
 from rooda.base.json import Json
 from rooda.run.spending import Spent
 
-EVENTS = ("iteration.started", "agent.started", "agent.ended", "gate.ended", "baseline.ended")
+EVENTS = ("iteration.started", "agent.started", "agent.ended", "gate.ended", "baseline.ended", "sandbox.chosen")
 PASS = "pass"
 
 
@@ -23,6 +23,7 @@ class Tally:
         self.calls = self.unknown = self.tokens = 0
         self.cost = 0.0
         self.gates: dict[str, str] = {}  # last verdict of each gate, keyed by name
+        self.sandbox_off = ""  # why there is no sandbox although one was asked for
         self.red_before: list[str] | None = None  # gates that failed before the first iteration, if they were run
 
     def add(self, record: Json) -> None:
@@ -37,6 +38,8 @@ class Tally:
             self._add_call(record)
         elif event == "gate.ended":
             self.gates[str(record["gate"])] = str(record["verdict"])
+        elif event == "sandbox.chosen":
+            self.sandbox_off = str(record["why"])
         elif event == "baseline.ended":
             self.red_before = [str(name) for name in record["failed"]]
         elif event in self._turn_ends and not _is_below_top(record):
@@ -79,6 +82,7 @@ class Tally:
             **{"iterations": self.iterations + self._open, "failed": self.failed, "cut_off": self.cut_off + self._open},
             **{"calls": self.calls, "unknown": self.unknown, "cost": round(self.cost, 6), "tokens": self.tokens},
             "gates": dict(self.gates),
+            **({"sandbox_off": self.sandbox_off} if self.sandbox_off else {}),
             **({} if self.red_before is None else {"red_before": self.red_before}),
         }
 

@@ -4,7 +4,20 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from rooda.settings.schema import AGENT, BUDGET, LOOP, OLDER, PRICE, PROCEDURE, RESERVED, SHARED, TASKS, TRUST, WORKTREE
+from rooda.settings.schema import (
+    AGENT,
+    BUDGET,
+    LOOP,
+    OLDER,
+    PRICE,
+    PROCEDURE,
+    RESERVED,
+    SANDBOX,
+    SHARED,
+    TASKS,
+    TRUST,
+    WORKTREE,
+)
 from rooda.settings.toml import Lines, Path, Tree
 from rooda.settings.types import (
     COMMANDS,
@@ -26,7 +39,18 @@ OwnKeys: TypeAlias = Mapping[str, Mapping[str, Key]]  # keys that only one kind 
 
 def tables(own_keys: OwnKeys) -> tuple[str, ...]:
     """Return the names of all tables, in display order."""
-    further = ("agents", "models", "prices", "budget", "ai_cmd_aliases", "hooks", "worktree", "tasks", "trust")
+    further = (
+        "agents",
+        "models",
+        "prices",
+        "budget",
+        "ai_cmd_aliases",
+        "hooks",
+        "worktree",
+        "sandbox",
+        "tasks",
+        "trust",
+    )
     return ("loop", "procedures", *own_keys, *further)
 
 
@@ -73,6 +97,8 @@ def _table(name: str, value: Tree, own_keys: OwnKeys) -> list[Fault]:
         return table_faults(value, WORKTREE)
     if name == "tasks":
         return table_faults(value, TASKS)
+    if name == "sandbox":
+        return table_faults(value, SANDBOX)
     if name == "budget":
         return table_faults(value, BUDGET)
     if name == "prices":

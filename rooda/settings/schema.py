@@ -36,6 +36,11 @@ from rooda.settings.types import (
 )
 from rooda.settings.where import HERE
 
+# From the weakest to the strictest, and from the strictest to the weakest
+SANDBOXES = ("off", "auto", "workspace", "read-only")
+NETWORKS = ("off", "agent", "on")
+GATE_NETWORKS = ("off", "hosts", "on")
+
 LOOP = {
     "default_iterations": Key(
         whole(0),
@@ -308,6 +313,16 @@ LOOP = {
         group="way",
         trust=RESTRAINS,
     ),
+    "sandbox": Key(
+        word(*SANDBOXES),
+        "what agents and gates may see and change: workspace: the project; read-only: nothing, by an agent; "
+        "auto: workspace where bubblewrap works, else off",
+        default="off",
+        flag=Option("What agents and gates may see and change."),
+        kept=True,
+        group="way",
+        trust=RESTRAINS,
+    ),
     "keep_awake": Key(
         FLAG,
         "keep the machine awake while a run works, if systemd-inhibit or caffeinate is installed",
@@ -495,6 +510,11 @@ AGENT = {
     ),
     "account": Key(TEXT, "the account that pays if none of the billing variables is set", trust=RUNS),
     "version": Key(ANY_TEXT, "option that prints the agent's version; empty: rooda does not ask for it", trust=RUNS),
+    "sandbox": Key(word(*SANDBOXES), "the agent's own value of sandbox in [loop]", trust=RESTRAINS),
+    "hosts": Key(NAMES, "hosts that the agent needs and may reach in a sandbox", trust=RUNS),
+    "variables": Key(NAMES, "variables that the agent also gets in a sandbox; * matches anything", trust=RUNS),
+    "login": Key(NAMES, "files with the agent's login; in a sandbox it has copies, and may renew them", trust=RUNS),
+    "own_files": Key(NAMES, "the agent's other files in HOME of which it has copies in a sandbox", trust=RUNS),
     "known": Key(NAMES, "what the agent's output reports: usage, cost, limits", trust=RUNS),
     "install": Key(TEXT, "how to install the agent"),
     "summary": Key(TEXT, "one line about the agent"),
@@ -521,6 +541,35 @@ PRICE = {
     "output": Key(AMOUNT, "output tokens, including reasoning"),
     "cached": Key(AMOUNT, "input tokens read from a cache; default: the price of input"),
     "written": Key(AMOUNT, "input tokens written to a cache; default: the price of input"),
+}
+
+SANDBOX = {
+    "network": Key(
+        word(*NETWORKS),
+        "what agents may reach: agent: the agent's own hosts and those of hosts; on: everything, this machine too",
+        trust=RESTRAINS,
+    ),
+    "gates": Key(
+        FLAG, "gates, checks, sensors and verifications run in the sandbox, too; default: true", trust=RESTRAINS
+    ),
+    "gate_network": Key(
+        word(*GATE_NETWORKS),
+        "what gates and checks may reach: hosts: those of hosts; default: off",
+        trust=RESTRAINS,
+    ),
+    "hosts": Key(
+        NAMES,
+        "hosts to reach: example.org, *.example.org, example.org:8443, localhost:5432 on this machine",
+        trust=RUNS,
+    ),
+    "read": Key(NAMES, "files and folders to read, such as ~/lib", trust=RUNS),
+    "write": Key(NAMES, "files and folders to change, such as ~/.cache/uv", trust=RUNS),
+    "hide": Key(NAMES, "files and folders of the workspace to hide, such as .env", trust=RESTRAINS),
+    "environment": Key(NAMES, "variables to pass on; * matches anything", trust=RUNS),
+    "allow": Key(NAMES, "guarded files that an agent may change, such as .github/workflows", trust=RUNS),
+    "max_memory": Key(SIZE, "memory that a call or a gate may use, in bytes or as 8GB; 0 = no limit", trust=RESTRAINS),
+    "max_processes": Key(whole(0), "processes that a call or a gate may have; 0 = no limit", trust=RESTRAINS),
+    "max_output": Key(SIZE, "output of a call or a gate, in bytes or as 1GB; 0 = no limit", trust=RESTRAINS),
 }
 
 WORKTREE = {

@@ -53,7 +53,19 @@ def setup_of(settings: Settings, look: Lookup) -> Setup:
     table = settings.table("budget")
     price, budgets = float(table.get("unknown_call", 0)), [float(table.get(key, 0)) for key in Budgets._fields]
     made = filled(made, look)._replace(further=further, watch=settings.watch, worktree=new_worktree(settings))
-    return made._replace(unknown_call=price, budgets=Budgets(*budgets))
+    made = made._replace(unknown_call=price, budgets=Budgets(*budgets))
+    if not _wants_sandbox(settings, look):
+        return made
+    from rooda.settings import sandbox
+
+    return sandbox.with_sandbox(made, settings, look)
+
+
+def _wants_sandbox(settings: Settings, look: Lookup) -> bool:
+    """True if a setting asks for a sandbox, or may limit resources."""
+    agents = (table for layer in settings.written for table in layer.table("agents").values())
+    asked = any(table.get("sandbox", "off") != "off" for table in (*(each.table for each in look.tables), *agents))
+    return asked or any(layer.table("sandbox") for layer in settings.written)
 
 
 def new_worktree(settings: Settings) -> NewWorktree:

@@ -10,7 +10,7 @@ from rooda.base.workspace_files import upward
 from rooda.run import gates_md
 from rooda.settings.check import OwnKeys, dotted, keys_of_kind, rename_old_keys
 from rooda.settings.layers import WORKSPACE, Layer, Settings
-from rooda.settings.schema import AGENT, BUDGET, PROCEDURE, TASKS, WORKTREE
+from rooda.settings.schema import AGENT, BUDGET, GATE_NETWORKS, NETWORKS, PROCEDURE, SANDBOX, SANDBOXES, TASKS, WORKTREE
 from rooda.settings.toml import Path, line_of, parse
 from rooda.settings.types import AGENT_ENV, ANY_TEXT, GUARDS, PHASE, RESTRAINS, RUNS, TEXTS, Key
 from rooda.settings.where import FILE
@@ -70,6 +70,7 @@ class Reader(NamedTuple):
         yield ("hooks",), {name: row._replace(trust=RUNS) for name, row in HOOKS.items()}, tree.get("hooks", {})
         yield ("worktree",), WORKTREE, tree.get("worktree", {})
         yield ("tasks",), TASKS, tree.get("tasks", {})
+        yield ("sandbox",), SANDBOX, tree.get("sandbox", {})
         yield ("budget",), BUDGET, tree.get("budget", {})
         prices = tree.get("prices", {})
         yield ("prices",), dict.fromkeys(prices, PRICES), prices
@@ -202,6 +203,9 @@ def is_weaker(row: Key, key: str, value: Any, below: Any) -> bool:
     if isinstance(value, int | float) and isinstance(below, int | float):
         exceeds: bool = value == 0 or value > below
         return bool(below) and exceeds
+    for words in (SANDBOXES, NETWORKS[::-1], GATE_NETWORKS[::-1]):
+        if value in words and below in words:
+            return words.index(value) < words.index(below)
     return bool(value == "off" and below != "off")
 
 
@@ -233,8 +237,8 @@ def _label(path: Path) -> str:
         return f"hook {key}"
     if path[0] in ("agents", "ai_cmd_aliases"):
         return f"agent {path[1]}"
-    if path[0] == "worktree":
-        return f"worktree {key}"
+    if path[0] in ("worktree", "sandbox"):
+        return f"{path[0]} {key}"
     return {"quality_gates": GATE, "gates_from_commands": GATE, "agent": "agent", "ai_cmd": "agent"}.get(key, key)
 
 

@@ -114,6 +114,12 @@ def _left_out(record: Json) -> list[Line]:
     return [info(f"{text} (snapshot_private = true saves them)", to_stderr=True)]
 
 
+def _sandbox(record: Json) -> list[Line]:
+    if record["mode"] == "off":
+        return [info(f"No sandbox: {record['why']}", to_stderr=True)]
+    return [Line("debug", f"Sandbox: {record['mode']}", to_stderr=True)]
+
+
 def _problem(record: Json) -> list[Line]:
     return [warning(record["text"], to_stderr=True)]
 
@@ -180,6 +186,7 @@ _MAKERS: LineMakers = {
     "state.unsaved": _unsaved,
     "snapshot.omitted": _left_out,
     "problem": _problem,
+    "sandbox.chosen": _sandbox,
     "resting": _resting,
     "stopping": _stopping,
 }

@@ -1,4 +1,4 @@
-"""Formats the summary at the end of a run: at most six lines on stderr."""
+"""Formats the summary at the end of a run: at most seven lines on stderr."""
 
 import os
 from collections.abc import Callable
@@ -36,6 +36,7 @@ def summary(record: Json, words: Words) -> list[Line]:
         _row("gates", _gates(facts)),
         _row("changes", _changes(facts)),
         _row("cost", _cost(facts)),
+        _row("sandbox", f"off: {facts['sandbox_off']}" if "sandbox_off" in facts else ""),
         _row("next", next_command(record, words.next), whole=True),
     ]
     return [Line("info", row, to_stderr=True) for row in rows if row]

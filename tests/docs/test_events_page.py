@@ -176,7 +176,7 @@ def judged(ws: Workspace) -> list[str]:
     ws.side(calls + 5, "touch tidy")
     found = [ws.rooda(*words.split(), "--json") for words in ("stuck -n 3", "blocked -n 3", "mend -n 3", "stuck -n 1")]
     assert [ran.code for ran in found] == [1, 1, 0, 1], [ran.err for ran in found]
-    red = ws.rooda("read", "-n", "1", "--json", "--ai-cmd", "false")
+    red = ws.rooda("read", "-n", "1", "--json", "--ai-cmd", "false", "--sandbox", "auto")
     assert red.code == 1, red.err
     ws.procedure("cut", gates={"tests": "true"})
     ws.signal_at(len(ws.calls) + 1)

@@ -1,0 +1,149 @@
+"""The sandbox of a session: what its agents and commands see, change and reach."""
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from rooda.agents.records import Agent
+from rooda.base import dirs, files
+from rooda.base.secret_names import looks_secret
+from rooda.errors import ConfigProblem
+from rooda.processes import sandbox as bubblewrap
+from rooda.processes.sandbox import READ, Mount
+from rooda.processes.supervise import Most, Spec
+from rooda.run import project_walls
+from rooda.run.setup import Setup
+
+OFF, AUTO, WORKSPACE, READ_ONLY = "off", "auto", "workspace", "read-only"
+PASSED = """
+    PATH HOME USER LOGNAME SHELL LANG LANGUAGE LC_* TERM COLORTERM NO_COLOR FORCE_COLOR TZ CI VIRTUAL_ENV
+    GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL GIT_COMMITTER_NAME GIT_COMMITTER_EMAIL GIT_CONFIG_NOSYSTEM
+    ROODA_CALL ROODA_RUN ROODA_ITERATION ROODA_LOOP ROODA_PROCEDURE ROODA_MODEL
+"""
+TOOLCHAIN = ("_HOME", "_ROOT")  # endings of variables that name a toolchain's folder
+MOST_SHOWN = 20  # output files of gates that an agent can read
+
+
+class Chosen(NamedTuple):
+    """The sandbox that a mode means here; `why`: why there is none although `auto` asks for one."""
+
+    mode: str
+    why: str = ""
+
+
+def chosen(wanted: str, workspace: str) -> Chosen:
+    """Return the mode for this machine and project; raise ConfigProblem if a sandbox is required and can't be had."""
+    if wanted == OFF:
+        return Chosen(OFF)
+    why = bubblewrap.problem() or project_walls.refusal(project_walls.project_of(workspace, os.environ))
+    if not why:
+        return Chosen(WORKSPACE if wanted == AUTO else wanted)
+    if wanted == AUTO:
+        return Chosen(OFF, why)
+    raise ConfigProblem(f'sandbox = "{wanted}" can\'t be had: {why}; nothing was started', _hint())
+
+
+def _hint() -> str:
+    return bubblewrap.INSTALL if not bubblewrap.program() else 'See docs/sandbox.md, or set sandbox = "off".'
+
+
+class SessionWalls:
+    """Moves the processes of one session into the sandbox."""
+
+    def __init__(self, workspace: str, setup: Setup, env: Mapping[str, str]) -> None:
+        sandbox = setup.sandbox
+        modes = {sandbox.mode, *(each.sandbox for each in setup.agent.choices)} if setup.agent else {sandbox.mode}
+        self._chosen = {mode: chosen(mode, workspace) for mode in modes}
+        self.wanted = max(modes - {OFF}, default=OFF)
+        self.mode, self.why_off = self._chosen[self.wanted]
+        self._sandbox, self._project = sandbox, project_walls.project_of(workspace, env)
+        self._home = env.get("HOME", "")
+        self._shown: Sequence[str] = ()
+        project_walls.prepare(self._project)
+
+    def show(self, paths: Sequence[str]) -> None:
+        self._shown = paths[-MOST_SHOWN:]
+
+    def around(self, spec: Spec, agent: Agent | None = None, prompt: str = "") -> Spec:
+        """Return the spec of a process, moved into the sandbox unless it has none."""
+        most = self._most()
+        mode = self._chosen[agent.sandbox if agent else self._sandbox.mode].mode
+        if mode == OFF:
+            return spec._replace(most=most)
+        home = self._private_home(agent)
+        env = self._environment(spec.env, agent)
+        program = _program(spec.argv[0], env, spec.cwd)
+        mounts = [*self._mounts(env, home, program, mode != READ_ONLY or not agent), *self._outputs(agent, prompt)]
+        words = bubblewrap.words_of(mounts, self._project.workspace, network=True)
+        options = bubblewrap.arguments([*words, *project_walls.links(self._project, self._home)])
+        return spec._replace(
+            argv=(bubblewrap.program(), "--args", str(options), "--", *spec.argv),
+            env=env,
+            cwd=_here(spec.cwd),
+            walled=True,
+            program=program,
+            passed=(options,),
+            home=home,
+            most=most,
+        )
+
+    def _most(self) -> Most | None:
+        most = Most(self._sandbox.max_memory, self._sandbox.max_processes, self._sandbox.max_output)
+        return most if any(most) else None
+
+    def _mounts(self, env: Mapping[str, str], home: str, program: str, writable: bool) -> Iterator[Mount]:
+        yield from bubblewrap.hidden()
+        yield from project_walls.of_home(self._project, home, env, program)
+        yield from project_walls.of_project(self._project, writable)
+        yield from project_walls.of_settings(self._project, self._sandbox, writable)
+
+    def _outputs(self, agent: Agent | None, prompt: str) -> Iterator[Mount]:
+        """Yield mounts of the run's files that a process may read: the last gates' outputs, and its prompt."""
+        needed = [prompt] if agent and agent.prompt == "file" else []
+        for path in dict.fromkeys([*self._shown, *needed]):
+            if os.path.isfile(path):
+                yield Mount(READ, os.path.realpath(path))
+
+    def _private_home(self, agent: Agent | None) -> str:
+        """Return the folder that is HOME in the sandbox: of one project, for one agent or for its commands."""
+        key = files.sha256(files.to_bytes(self._project.top))[:16]
+        return dirs.make_state("homes", key, (agent.cli or "command") if agent else "gates")
+
+    def _environment(self, env: Mapping[str, str], agent: Agent | None) -> dict[str, str]:
+        """Return the variables that a process gets: those of the allow list, and an agent's own."""
+        own = (*agent.variables, *agent.billing, *agent.env) if agent else ()
+        named = matcher((*PASSED.split(), *self._sandbox.environment, *own))
+        paths = env.get("PATH", "").split(os.pathsep)
+        found = {key: value for key, value in env.items() if named(key) or _is_toolchain(key, value, paths)}
+        return {**found, "TMPDIR": "/tmp"}
+
+
+def matcher(names: Sequence[str]) -> Callable[[str], bool]:
+    """Return a test for variables with one of these names; `*` matches anything."""
+    pattern = re.compile("|".join(".*".join(map(re.escape, name.split("*"))) for name in names))
+    return lambda name: pattern.fullmatch(name) is not None
+
+
+def _is_toolchain(name: str, value: str, paths: Sequence[str]) -> bool:
+    """True for a variable such as JAVA_HOME, whose folder has programs on PATH."""
+    if not name.endswith(TOOLCHAIN) or looks_secret(name) or not os.path.isabs(value):
+        return False
+    return any(bubblewrap.is_below(path, (value,)) for path in paths)
+
+
+def _program(name: str, env: Mapping[str, str], cwd: str) -> str:
+    """Return the path of the program to start; the name itself if there is none."""
+    if os.sep in name:
+        return os.path.join(cwd, name)
+    places = env.get("PATH", os.defpath).split(os.pathsep)
+    found = (os.path.join(place, name) for place in places if place)
+    return next((path for path in found if os.access(path, os.X_OK) and os.path.isfile(path)), name)
+
+
+def _here(cwd: str) -> str:
+    """Return the current folder, from which a process starts quicker; bubblewrap then changes to the right one."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return cwd
