@@ -29,7 +29,7 @@ class Gathered:
         self.edited: dict[str, int] = {}  # number of edits per file
         self.denied: list[str] = []
         self.unparsed_lines: list[str] = []
-        self.unknown_records = 0  # records of types that the reader does not know: a newer version of the CLI wrote them
+        self.unknown_records = 0  # records of types that the reader does not know, as a newer CLI writes them
         self.shown: list[str] = []  # for --verbose; cleared by the viewer
         self.shares: dict[str, Usage] = {}  # usage per model, if the CLI reports that
         self.waiting: tuple[str, int | None] = ("", None)  # reason and status of a retry, until the next record arrives

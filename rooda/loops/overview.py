@@ -121,9 +121,7 @@ class Overview:
             next=_command(loop, facts, suspended, progress.over),
         )
 
-    def _read(
-        self, workspace: str, kind: str, name: str, running: bool
-    ) -> tuple[SessionLog, SessionLog, Spent, float]:
+    def _read(self, workspace: str, kind: str, name: str, running: bool) -> tuple[SessionLog, SessionLog, Spent, float]:
         """Return a run's first and newest session, what all its sessions spent, and how many seconds they took."""
         found = history.sessions(workspace, name, kind, self._log)
         if not found:

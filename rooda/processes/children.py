@@ -21,7 +21,7 @@ class Children:
         """Start a program and return its PID; its output is appended to a file. Raises OSError if that fails."""
         stdin, out = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), files.open_append(output, 0o600)
         try:
-            pid = supervise.spawn(argv, cwd, env, stdin, out, out)
+            pid = supervise.spawn(argv, cwd, env, (stdin, out, out))
         finally:
             os.close(stdin)
             os.close(out)

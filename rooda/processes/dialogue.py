@@ -45,7 +45,7 @@ class Dialogue:
         self._out, theirs_out = os.pipe()
         self._err, theirs_err = os.pipe()
         try:
-            self.pid = supervise.spawn(self._argv, self._cwd, self._env, theirs_in, theirs_out, theirs_err)
+            self.pid = supervise.spawn(self._argv, self._cwd, self._env, (theirs_in, theirs_out, theirs_err))
         finally:
             for end in (theirs_in, theirs_out, theirs_err):
                 os.close(end)

@@ -274,9 +274,7 @@ def _numbered(items: list[Item]) -> list[Item]:
     numbers = [each[1] for each in found if each]
     if len(numbers) != len(set(numbers)):
         return items
-    return [
-        item._replace(id=each[1], title=each[2]) if each else item for item, each in zip(items, found, strict=True)
-    ]
+    return [item._replace(id=each[1], title=each[2]) if each else item for item, each in zip(items, found, strict=True)]
 
 
 def _is_plain_list(lines: list[_Line], name: str) -> bool:

@@ -61,7 +61,7 @@ def test_A_12_a_turn(ws: Workspace) -> None:
         {"say": "All do"},
         {"say": "ne.\n\n<promise>SUC"},
         {"say": "CESS</promise>\n"},
-        {"update": {"sessionUpdate": "usage_update", "used": 9, "size": 10, "cost": {"amount": 0.25, "currency": "USD"}}},
+        {"update": {"sessionUpdate": "usage_update", "used": 9, "size": 10, "cost": {"amount": 0.25}}},
         {"result": {"stopReason": "end_turn", "usage": {
             "inputTokens": 1300, "outputTokens": 50, "totalTokens": 1350, "cachedReadTokens": 300}}},
     ]  # fmt: skip
@@ -124,7 +124,7 @@ def test_A_12_a_change_without_asking_ends_the_call(ws: Workspace, kind: str, ou
 
 @pytest.mark.parametrize("deaf", [False, True])
 def test_A_12_a_stop_cancels_the_turn_first(ws: Workspace, deaf: bool) -> None:
-    """`session/cancel` arrives before a signal, in a session of the agent's own; nothing is left, even of a deaf one."""
+    """`session/cancel` arrives before a signal, in the agent's own session; nothing is left, even of a deaf one."""
     turn = [{"sh": "sleep 300 & touch begun"}, {"await": "session/cancel"}]
     turn += [{"await": "never"}] if deaf else [{"result": {"stopReason": "cancelled"}}]
     prepare(ws, turn, loop="kill_grace = 1", deaf=deaf)

@@ -96,9 +96,7 @@ def test_I_40_the_first_form(bare: Workspace) -> None:
     shown = bare.rooda("init", "--from", "old/rooda-config.yml", "--print")
     assert tomllib.loads(shown.out) == {
         "agents": {"fast": {"command": "cheap-cli -q"}},
-        "procedures": {
-            "bootstrap": {"display": "Bootstrap", "default_iterations": 1, "observe": "old/prompts/act.md"}
-        },
+        "procedures": {"bootstrap": {"display": "Bootstrap", "default_iterations": 1, "observe": "old/prompts/act.md"}},
     }
 
 

@@ -130,7 +130,7 @@ def straced(ws: Workspace, *options: str, turns: int = 1, **loop: object) -> Ran
 
 @pytest.mark.parametrize("place", [1, 2, 5])
 def test_a_folder_that_the_disk_cannot_list_is_not_empty(ws: Workspace, library: str, place: int) -> None:
-    """A resume without its earlier sessions would forget their limits: it ends with the disk's error, nothing starts."""
+    """A resume without its earlier sessions would forget their limits: it ends with the disk's error."""
     ws.procedure("build")
     ws.signal_at(1)
     assert ws.rooda("build", "-n", "2", "--max-cost", "1").code == 130

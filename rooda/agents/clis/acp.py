@@ -167,4 +167,4 @@ def _tokens(usage: Json) -> Usage:
     return Usage(fresh, output, cached, written)
 
 
-READER = Reader(record=take, last=("result", "error"), testable=False)
+READER = Reader(record=take, last=("result", "error"))

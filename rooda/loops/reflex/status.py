@@ -61,8 +61,7 @@ def lines(facts: Json) -> list[str]:
     rows = [
         f"{alias}: {shown}{how}",
         f"  iteration {facts['iteration']}/{facts['max_iterations']}, phase {facts['phase']}, {facts['current_step']}",
-        f"  last score {hundredths(facts['last_score'])}, threshold {threshold}"
-        f"{sparkline(facts['scores'])}",
+        f"  last score {hundredths(facts['last_score'])}, threshold {threshold}{sparkline(facts['scores'])}",
         f"  started {facts['created_at']}, updated {facts['updated_at']}",
         f"  artifact {facts['artifact']}",
     ]

@@ -220,7 +220,7 @@ def test_E_12_a_red_baseline_and_a_cut_off_iteration(ws: Workspace) -> None:
 @pytest.mark.parametrize(("left", "code"), [("bad", 1), ("good", 0)])
 def test_E_12_the_gates_judge_a_last_iteration_that_was_cut_off(ws: Workspace, left: str, code: int) -> None:
     """With nothing red on record; exit 0 means that they are green now. A signal during the check decides nothing."""
-    stop = 'test ! -e stop || { rm stop; kill -TERM $PPID; sleep 30; }'
+    stop = "test ! -e stop || { rm stop; kill -TERM $PPID; sleep 30; }"
     ws.procedure(gates={"tests": f"{stop}; test ! -e bad"})
     ws.side(2, f"touch {left} stop; kill -INT $PPID; sleep 30")
     assert ws.rooda("build", "-n", "2").code == 130
