@@ -244,6 +244,46 @@ def run(ctx: click.Context, slots: int, retries: int, wait: bool) -> int:
     return Runner(store, here, settings_file(store, here), Wishes(slots, retries, wait), say).run()
 
 
+_ID = click.argument("number", metavar="ID", type=click.IntRange(1))
+
+
+@tasks.command(short_help="Stop a running task; the next `run` goes on with it.")
+@_ID
+@click.option("--reason", metavar="TEXT", default="", help="Record this reason.")
+@click.pass_context
+def stop(ctx: click.Context, number: int, reason: str) -> int:
+    """End the loop of a task as Ctrl+C does; its state and work stay, and the next `run` goes on with it."""
+    from rooda.tasks import orders
+
+    orders.stop(store_of(where(ctx)), number, reason)
+    say(f"Stopped task {number}. The next `rooda tasks run` goes on with it.")
+    return OK
+
+
+@tasks.command(short_help="Cancel a task for good.")
+@_ID
+@click.pass_context
+def cancel(ctx: click.Context, number: int) -> int:
+    """Cancel a task for good; it never runs or lands. Its clone, branch and logs stay."""
+    from rooda.tasks import orders
+
+    orders.cancel(store_of(where(ctx)), number)
+    say(f"Cancelled task {number}.")
+    return OK
+
+
+@tasks.command(short_help="Let a task that failed or is parked go on.")
+@_ID
+@click.pass_context
+def retry(ctx: click.Context, number: int) -> int:
+    """Let a task go on in the next `run`: one that failed, is parked, or waits for a usage limit."""
+    from rooda.tasks import orders
+
+    orders.retry(store_of(where(ctx)), number)
+    say(f"Task {number} waits for the next `rooda tasks run`.")
+    return OK
+
+
 @tasks.command(short_help="Bring finished work to its target branch.")
 @click.option(
     "--attempts",

@@ -48,6 +48,7 @@ class Turnings(NamedTuple):
     kills: int = 0  # of its loop, one after the other in the iteration `killed_at`
     killed_at: int = -1
     loop: int = 1  # number of the loop: a task that was reopened or tried again has a new one
+    ended: str = ""  # session of the loop before, after which the new one begins
     base: str = ""  # commit of the target on which the branch begins, or to which it was rebased last
 
 

@@ -67,7 +67,7 @@ def _failed(task: Task, ended: Ended, retries: int) -> Task:
     turnings, reason = task.turnings, ended.facts.reason or ended.said or "its loop failed"
     if turnings.tries >= retries:
         return task._replace(state=model.FAILED, reason=reason)
-    turnings = turnings._replace(tries=turnings.tries + 1, loop=turnings.loop + 1)
+    turnings = turnings._replace(tries=turnings.tries + 1, loop=turnings.loop + 1, ended=task.session)
     return task._replace(state=model.WAITING, reason=f"tried again: {reason}", turnings=turnings)
 
 

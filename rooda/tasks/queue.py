@@ -55,7 +55,8 @@ def watched(paths: Iterable[str]) -> list[str]:
 
 def reopened(task: Task, refusal: Refusal, attempts: int, tip: str) -> Task:
     """Return a task that goes back to its agent, or to a person after so many attempts."""
-    turnings = task.turnings._replace(reopened=task.turnings.reopened + 1, loop=task.turnings.loop + 1, base=tip)
+    before = task.turnings
+    turnings = before._replace(reopened=before.reopened + 1, loop=before.loop + 1, ended=task.session, base=tip)
     if task.turnings.reopened >= attempts:
         return task._replace(state=model.PARKED, parked_by="landing", reason=refusal.text, prompt=refusal.prompt)
     return task._replace(

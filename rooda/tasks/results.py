@@ -6,7 +6,9 @@ from rooda.base import clock, files
 from rooda.errors import Cause
 from rooda.git import clones
 from rooda.git.repository import find, read_head
+from rooda.loops import registry
 from rooda.loops.configuration import prices
+from rooda.run import history
 from rooda.run.ended import at_limit
 from rooda.run.history import seconds_of
 from rooda.run.past_runs import past_runs, spent
@@ -38,6 +40,19 @@ def facts(workspace: str, config: str, running: bool = False) -> Facts:
         reason=at_limit(ended) or str(ended.get("note") or ended.get("reason") or ""),
         question=str(ended.get("question", "")),
     )
+
+
+def higher_limit(workspace: str, name: str) -> int:
+    """Return the iteration limit with which a procedure repeats an iteration that a signal cut off; 0 if none was.
+
+    A procedure counts such an iteration, since its call was paid for; a task has it done once more.
+    """
+    wanted = {"iteration.ended", "run.started", "run.resumed"}
+    ended = [*history.events_of_run(workspace, name, registry.OODA, wanted)]
+    if not ended or ended[-1].get("event") != "iteration.ended" or ended[-1].get("outcome") != "interrupted":
+        return 0
+    limits = [each.get("max_iterations") for each in ended if each.get("max_iterations") is not None]
+    return int(limits[-1]) + 1 if limits and limits[-1] else 0
 
 
 def _in_utc(cause: Cause | None) -> Cause | None:

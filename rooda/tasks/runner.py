@@ -10,13 +10,12 @@ from typing import NamedTuple
 
 from rooda.base import clock, files
 from rooda.errors import INTERRUPTED, TERMINATED, Undecided, code_of_signal
-from rooda.loops import registry
-from rooda.processes import detach, lock, signals, table
+from rooda.processes import detach, lock, table
 from rooda.processes.children import Children
 from rooda.processes.signals import Signals
 from rooda.run.history import seconds_of
 from rooda.settings.where import Where
-from rooda.tasks import model, outcome, results, work
+from rooda.tasks import model, orders, outcome, results, work
 from rooda.tasks.model import Process, Task
 from rooda.tasks.store import Store
 
@@ -112,8 +111,8 @@ class Runner:
     def _settle(self, number: int, code: int) -> None:
         """Record what a task has become."""
         task = self._store.get(number)
-        clone = task.clone and os.path.normpath(os.path.join(task.clone, self._store.place.repo.prefix))
-        facts = results.facts(clone, self._config) if clone else outcome.Facts()
+        workspace = orders.workspace_of(self._store, task)
+        facts = results.facts(workspace, self._config) if workspace else outcome.Facts()
         commit, problem = results.publish(task.clone) if task.clone else ("", "")
         if problem:
             self._say(f"Task {number}: its work could not be brought into the repository: {problem}")
@@ -167,19 +166,8 @@ class Runner:
         for task in self._store.all().values():
             if task.state != model.RUNNING:
                 continue
-            end_left(self._store, task)
+            orders.end_loop(self._store, task)
             self._settle(task.id, -9)
-
-
-def end_left(store: Store, task: Task) -> None:
-    """End the processes of a task that its scheduler left behind, and wait until they are gone."""
-    if task.process.pid:
-        signals.terminate(task.process._asdict())
-    workspace = task.clone and os.path.normpath(os.path.join(task.clone, store.place.repo.prefix))
-    for loop in registry.known(workspace) if workspace and os.path.isdir(workspace) else ():
-        if lock.is_held(loop.lock):
-            signals.terminate(lock.owner(loop.lock))
-            lock.await_free(loop.lock, 60.0)
 
 
 def take_lock(store: Store) -> lock.Lock:

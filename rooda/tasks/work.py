@@ -14,10 +14,12 @@ from rooda.git.clones import Loan
 from rooda.git.repository import Repo
 from rooda.loops import new_worktree, registry
 from rooda.processes import children, detach
+from rooda.run import folder as run_folder
 from rooda.run.setup import NewWorktree
 from rooda.settings import layers
 from rooda.settings.layers import Settings
 from rooda.settings.where import Where
+from rooda.tasks import results
 from rooda.tasks.model import PROCEDURE, RUNNING, Task
 from rooda.tasks.store import Place, Store
 
@@ -102,10 +104,19 @@ def prepare(found: Settings, wanted: NewWorktree, store: Store, task: Task, say:
 def argv_of(store: Store, task: Task, workspace: str, config: str) -> list[str]:
     """Return the command of the task's loop: it goes on where it can, and begins otherwise."""
     words = [*detach.rooda_command(), "-C", workspace, "--config", config]
-    if next(registry.resumable(workspace), None):
-        return [*words, "resume"]
-    begin = [task.name, "--fresh"] if task.kind == PROCEDURE else [task.kind, registry.KINDS[task.kind].starting[0]]
-    return [*words, *begin, *_limits(task), *task.options, *_text(store, task)]
+    if _goes_on(task, workspace):
+        more = results.higher_limit(workspace, task.name) if task.kind == PROCEDURE else 0
+        return [*words, "resume", *(["--max-iterations", str(more)] if more else [])]
+    begin = [task.name] if task.kind == PROCEDURE else [task.kind, registry.KINDS[task.kind].starting[0]]
+    return [*words, *begin, "--fresh", *_limits(task), *task.options, *_text(store, task)]
+
+
+def _goes_on(task: Task, workspace: str) -> bool:
+    """True if the task's loop has begun and can be resumed; False if the newest session is one of a loop before."""
+    newest = run_folder.latest(workspace, None)
+    if not newest or os.path.basename(newest) == task.turnings.ended:
+        return False
+    return next(registry.resumable(workspace), None) is not None
 
 
 def _limits(task: Task) -> list[str]:

@@ -1,0 +1,88 @@
+"""Orders for a task from another terminal: stop, cancel, retry, answer. Each is safe while the scheduler works."""
+
+import os
+
+from rooda.errors import UsageProblem
+from rooda.loops import registry
+from rooda.processes import lock, signals
+from rooda.run import folder as run_folder
+from rooda.tasks import model
+from rooda.tasks.model import Process, Task
+from rooda.tasks.store import Store
+
+PATIENCE = 60.0  # seconds for a loop to end its agent
+
+
+def workspace_of(store: Store, task: Task) -> str:
+    """Return the folder in the task's clone that its loop works in; "" without a clone."""
+    if not task.clone or not os.path.isdir(task.clone):
+        return ""
+    return os.path.normpath(os.path.join(task.clone, store.place.repo.prefix))
+
+
+def end_loop(store: Store, task: Task, reason: str = "") -> bool:
+    """End the loop of a task as Ctrl+C would, and wait until it is gone; False if none runs."""
+    found = False
+    if task.process.pid and signals.terminate(task.process._asdict()):
+        found = True
+    workspace = workspace_of(store, task)
+    for loop in registry.known(workspace) if workspace else ():
+        if lock.is_held(loop.lock):
+            found = True
+            run = lock.owner(loop.lock).get("run")
+            if isinstance(run, str) and run_folder.is_id(run):
+                run_folder.leave_order(run_folder.folder_of(workspace, run), run_folder.STOP, reason)
+            signals.terminate(lock.owner(loop.lock))
+            lock.await_free(loop.lock, PATIENCE)
+    return found
+
+
+def stop(store: Store, number: int, reason: str = "") -> Task:
+    """Stop a running task; the next `run` goes on with it. Raises UsageProblem if it does not run."""
+    task = store.get(number)
+    if task.state != model.RUNNING:
+        raise UsageProblem(f"Task {number} is {task.state}; it does not run.", f"See it: rooda tasks show {number}")
+    end_loop(store, task, reason)
+    return task
+
+
+def cancel(store: Store, number: int) -> Task:
+    """Cancel a task for good: from the return on it never runs or lands."""
+
+    def cancelled(task: Task) -> Task:
+        if task.state == model.LANDED:
+            raise UsageProblem(f"Task {number} has landed; it can't be cancelled.", "Revert it with git if need be.")
+        return task._replace(state=model.CANCELLED, reason="", question="", until="", process=Process())
+
+    before = store.get(number)
+    after = store.change(number, cancelled, "cancelled")
+    end_loop(store, before)
+    return after
+
+
+def retry(store: Store, number: int) -> Task:
+    """Let a task that failed or was parked go on: a failed one from its first iteration, a parked one where it is."""
+
+    def again(task: Task) -> Task:
+        if task.state not in (model.FAILED, model.PARKED, model.WAITING):
+            raise UsageProblem(f"Task {number} is {task.state}; only one that failed, is parked or waits can go on.")
+        if task.question:
+            raise UsageProblem(f"Task {number} asks: {task.question}", f'Answer it: rooda answer {number} "…"')
+        turnings = task.turnings._replace(tries=0, reopened=0, kills=0, killed_at=-1)
+        if task.state == model.FAILED or task.parked_by == "landing":
+            turnings = turnings._replace(loop=turnings.loop + 1, ended=task.session)
+        return task._replace(state=model.WAITING, reason="", until="", account="", parked_by="", turnings=turnings)
+
+    return store.change(number, again, "retried")
+
+
+def answer(store: Store, number: int, text: str) -> Task:
+    """Answer the question of a task, which then goes on; the next prompt has question and answer."""
+
+    def answered(task: Task) -> Task:
+        if not task.question:
+            raise UsageProblem(f"Task {number} asks nothing.", f"See it: rooda tasks show {number}")
+        said = f"You asked: {task.question}\nThe answer: {text}"
+        return task._replace(state=model.WAITING, question="", asked_at="", parked_by="", reason="", prompt=said)
+
+    return store.change(number, answered, "answered")
