@@ -6,13 +6,14 @@ No pattern backtracks, so that every text is searched in linear time.
 import binascii
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from rooda.base.secret_names import looks_secret
 
 HIDDEN = "***"
 SHORTEST = 8  # shorter values occur in ordinary text by chance
 LONGEST_KEY = 20_000  # characters of a private key
+LONG = 4096  # characters; of a longer text, each word is searched only once for signs of a secret
 LONGEST_LINE = 4096  # characters searched at the end of an unfinished line, where a secret may begin
 _DIGIT, _LETTER = re.compile("[0-9]"), re.compile("[A-Za-z]")
 _LONG_PART = re.compile("[A-Za-z0-9_]{16,}+")
@@ -201,18 +202,36 @@ def _zeroed_may_have(line: bytes) -> bool:
 
 def hide(text: str) -> str:
     """Replace every secret of a recognizable form with stars."""
-    if len(text) < SHORTEST or not may_have(text):
+    words = _words(text) if len(text) >= LONG else text
+    if len(text) < SHORTEST or not may_have(words):
         return text
-    for form in _FORMS:
+    for form in _FORMS if words is text else _forms_in(words):
         if form.marker in text:
             text = form.pattern.sub(form.replace, text)
-    if _PRIVATE in text:
+    if _PRIVATE in words:
         text = _hide_private_keys(text)
-    if "://" in text and "@" in text:
+    if "://" in words and "@" in words:
         text = _TOKEN_IN_ADDRESS.sub(_hide_token, _IN_ADDRESS.sub(_hide_password, text))
-    if any(marker in text for marker in _ASSIGNED_MARKERS):
+    if any(marker in words for marker in _ASSIGNED_MARKERS):
         text = _ASSIGNED.sub(_hide_assigned, text)
     return text
+
+
+def _words(text: str) -> str:
+    """Return each word of a text once: shorter to search for signs, none of which has a blank but at its end."""
+    return " ".join({*text.split()}) + " "
+
+
+def _forms_in(words: str) -> list[_Form]:
+    """Return the forms whose sign is in a text. There are fewer signs than forms."""
+    signs = {sign for sign in SIGNS if sign in words}
+    return [form for form, sign in _signs_of_forms() if sign in signs]
+
+
+@cache
+def _signs_of_forms() -> list[tuple[_Form, str]]:
+    """Return each form with a sign that its marker contains."""
+    return [(form, next(sign for sign in SIGNS if sign in form.marker)) for form in _FORMS]
 
 
 def _hide_private_keys(text: str) -> str:

@@ -47,7 +47,7 @@ def hide(text: str, values: Iterable[str]) -> str:
 
 def hide_values(text: str, values: Iterable[str]) -> str:
     """Replace only these secrets with stars."""
-    if len(text) < SHORTEST:
+    if len(text) < SHORTEST or not (values := (*values,)):
         return text
     for value in values:
         if value in text:
@@ -58,7 +58,7 @@ def hide_values(text: str, values: Iterable[str]) -> str:
 def _hidden_across_lines(text: str, values: Iterable[str]) -> str:
     """Hide secrets in base64 that is wrapped into lines, indented or not."""
     lines = _lines(text)
-    if not any(len(line) >= SHORTEST_WRAPPED and _last_word(line) >= SHORTEST_WRAPPED for line in lines):
+    if not any(len(line) >= SHORTEST_WRAPPED and " " not in line[-SHORTEST_WRAPPED:] for line in lines):
         return text
     joined = "".join(lines)
     for value in values:

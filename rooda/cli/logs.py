@@ -30,7 +30,7 @@ from rooda.views.live import is_terminal
 from rooda.views.why import CUT_OFF
 
 END = 262_144  # bytes; --tail first reads this much of the end of a transcript
-AT_ONCE = 1000  # lines of a transcript that are printed together
+AT_ONCE = 4000  # lines of a transcript that are printed together
 
 
 @click.command(short_help="Show what the latest run did, iteration by iteration.")
@@ -195,7 +195,8 @@ def _transcript(output: str, path: str, limit: int) -> Iterator[str]:
         if is_read(output):
             yield from readable_lines(output, found, Gathered())
         else:
-            yield from (line.decode("utf-8", "replace") for line in found)
+            while some := [*islice(found, AT_ONCE)]:
+                yield from b"\n".join(some).decode("utf-8", "replace").split("\n")
     except OSError as problem:
         yield f"({path} can't be read: {problem.strerror})"
 

@@ -16,6 +16,7 @@ N = "123456789012"
 HEX = "0123456789abcdef" * 2
 R = "aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xY"  # 32 characters as random ones look
 
+LONG = "A line of a log that is long enough to be searched word by word\n" * 100
 # Text, and what must not be left of it.
 SECRETS = {
     "openai": (f"key sk-{R}{R} set", R),
@@ -210,10 +211,11 @@ HARMLESS = {
 def test_S_13_a_secret_is_known_by_its_form(name: str) -> None:
     """Whatever file an agent read it from; the look that each event gets does not miss it."""
     text, secret = SECRETS[name]
-    assert secret in text and secret_forms.may_have(text)
+    assert secret in text and secret_forms.may_have(text) and secret_forms.line_may_have(text.encode())
     hidden = secrets.hide(f"before {text} after", ())
     assert secret not in hidden and secrets.HIDDEN in hidden
     assert hidden.startswith("before ") and hidden.endswith(" after")
+    assert secrets.hide(f"{LONG}before {text} after", ()) == LONG + hidden
     assert secret not in json.dumps(secrets.hide_in({"a": [text], text: 1}, ()))
 
 
@@ -221,6 +223,7 @@ def test_S_13_a_secret_is_known_by_its_form(name: str) -> None:
 def test_S_13_what_only_looks_like_one_stays(name: str) -> None:
     """Hashes, identifiers, images, code and prose about keys."""
     assert secrets.hide(HARMLESS[name], ()) == HARMLESS[name]
+    assert secrets.hide(LONG + HARMLESS[name], ()) == LONG + HARMLESS[name]
 
 
 def test_S_13_there_are_enough_of_both() -> None:
