@@ -111,11 +111,11 @@ def starts_a_loop(words: list[str]) -> bool:
 
 def _starts_without_run(words: list[str], verb: str, mode: str) -> bool:
     """True for `rooda goal "a task"` and `rooda goal --file SPEC`, which leave out the word `run`."""
-    from rooda.cli.words import WORDS
+    from rooda.loops.registry import KINDS
 
     after = words[words.index(verb) + 1 :][:1]
     option = after and after[0][:1] == "-" and after[0] not in ("-h", "--help", "-C", "--config")
-    return bool(WORDS[verb].starting and (option or len(mode.split()) > 1))
+    return verb in KINDS and bool(option or len(mode.split()) > 1)
 
 
 def _is_dry_run(words: list[str]) -> bool:
