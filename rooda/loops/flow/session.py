@@ -358,7 +358,7 @@ def _ending(prepared: Prepared, state: dict[str, Any], ended: NodeState, elapsed
         commits=len(logged),
         own_changes=first if own else "",
         executed=executed(ended),
-        max_iterations=prepared.topology.root.max_iterations,
+        max_iterations=ended.iteration if ended.status == LIMIT else prepared.topology.root.max_iterations,
         sensors={reading.sensor: reading.status for reading in ended.readings},
         action=ended.action,
         error=ended.error,

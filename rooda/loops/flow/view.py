@@ -149,9 +149,7 @@ def _ended(record: Json) -> list[Line]:
     branch, base = shlex.quote(record["branch"]), shlex.quote(record["base_branch"])
     commits = record["commits"]
     base_branch = f"-b NAME {base}" if DETACHED.fullmatch(base) else base  # a detached HEAD would lose the merge
-    first = {ERROR: "", LIMIT: "raise max_iterations, then: "}
-    resume = f"Resume:   {first.get(record['status'], '')}rooda flow resume {record['name']}"
-    going = [Line("info", resume)] if record["status"] in first else []
+    going = [Line("info", f"Resume:   {_next(record)}")] if record["status"] in (ERROR, LIMIT) else []
     return [
         _end(record),
         Line("info", f"Branch: {record['branch']}"),
@@ -182,9 +180,11 @@ def _cause(record: Json) -> str:
 
 
 def _next(record: Json) -> str:
-    return "" if record["status"] == COMPLETE else f"rooda flow resume {record['name']}"
+    more = f" -n {record['max_iterations'] + MORE}" if record["status"] == LIMIT else ""
+    return "" if record["status"] == COMPLETE else f"rooda flow resume {record['name']}{more}"
 
 
+MORE = 3  # iterations that the command after a limit adds
 WORDS = Words(lambda record: f"flow {record['name']}", _cause, _next)
 
 
