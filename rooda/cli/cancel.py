@@ -33,8 +33,10 @@ def cancel(ctx: click.Context, name: str | None, reason: str) -> int:
     why = folder.readable(reason).strip()
     if lock.is_held(loop.lock) and _is_working_on(loop):
         code = end_loop(here.workspace, loop, reason=why, for_good=True)
-        if code != OK or lock.is_held(loop.lock):
+        if code != OK:
             return code
+        if lock.is_held(loop.lock):
+            raise Undecided(f"{named(loop, True)} was not cancelled yet.", f"Try again: rooda cancel {loop.name}")
     return _cancelled(here, loop, why)
 
 

@@ -132,7 +132,7 @@ def test_L_02_R_064_resume_raises_the_limit_of_a_reflex_loop(ws: Workspace) -> N
 def test_L_02_totals_of_a_goal(ws: Workspace) -> None:
     """-n and --max-cost are totals at a resume, as in every kind; a limit that is used up is refused."""
     words = prepare(ws, "goal", "true")
-    assert ws.rooda(*words, "-n", "1").code == 4
+    assert ws.rooda(*words, "-n", "1", "--max-cost", "30").code == 4 and ws.json(".loop/run.json")["budget"] == 30
     refused = ws.rooda("goal", "resume", "-n", "1")
     assert refused.code == 2 and "too low" in refused.err
     ran = ws.rooda("resume", "goal", "-n", "2", "--max-cost", "40")
