@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 SELDOM = 10  # refreshes after which loops that aren't running are read again
 VERSION = 2  # of the objects printed by --json: keys may be added, but not changed
 FIRST = ("loop", "name", "state", "iteration", "max_iterations", "cost", "tokens", "started_at", "last", "next")
+NULLABLE = ("started_at", "last", "next")
 IN_ROW = (*FIRST, "running", "pid", "reason", "doubt")  # facts that `details` leaves out
 
 
@@ -37,7 +38,8 @@ class Found(NamedTuple):
         row = self.row._asdict()
         own = {"file_status" if key == "status" else key: value for key, value in self.facts.items()}
         details = {key: value for key, value in own.items() if key not in IN_ROW}
-        return {"v": VERSION, **{key: row.pop(key) for key in FIRST}, **row, "details": details}
+        unknown = {key: None for key in NULLABLE if not row[key]}
+        return {"v": VERSION, **{key: row.pop(key) for key in FIRST}, **unknown, **row, "details": details}
 
 
 class Overview:

@@ -108,7 +108,7 @@ def test_L_07_a_goal_takes_over_a_complete_state(ws: Workspace) -> None:
     put(ws, ".loop/state.json", "the specification's")
     assert "in_progress, iteration 2, 1 of 3 steps" in ws.rooda("goal", "status").out
     (row,) = json.loads(ws.rooda("status", "--json").out)
-    assert (row["state"], row["next"]) == ("foreign", "")
+    assert (row["state"], row["next"]) == ("foreign", None)
     terminal = ws.terminal(*words, columns=200)
     until(lambda: "Keep each as" in terminal.out, what="the question")
     terminal.type("n\r")

@@ -36,7 +36,7 @@ def test_I_41_a_loop_that_is_over_has_its_own_status(ws: Workspace, left: str) -
     assert ws.rooda("reflex", "list").lines[0].split()[:2] == ["api", "completed"]
     assert ws.rooda("reflex", "status", "api").lines[0] == "api: completed"
     (row,) = json.loads(ws.rooda("reflex", "status", "api", "--json").out)
-    assert (row["state"], row["next"], row["max_iterations"]) == ("completed", "", 4)
+    assert (row["state"], row["next"], row["max_iterations"]) == ("completed", None, 4)
     ran = ws.rooda("reflex", "resume", "api")
     assert ran.code == 3 and "has ended: completed" in ran.err
 
