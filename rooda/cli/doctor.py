@@ -267,7 +267,7 @@ def _git(subject: Subject) -> Iterator[Finding]:
         yield Finding("repository", GOOD, find(subject.where.workspace).top)
     except GitProblem as problem:
         do = "Create one (git init); then snapshots, rooda undo and --worktree work."
-        yield Finding("repository", WARN, problem.what, do)
+        yield Finding("repository", WARN, problem.what, problem.hint if "safe.directory" in problem.hint else do)
 
 
 def _terminal(subject: Subject) -> Iterator[Finding]:

@@ -93,6 +93,8 @@ def _undo(repo: Repo, run: shared.Run, number: int | None, redo: bool, options: 
             click.echo(f"WARNING: not all of {what}: {trouble}", err=True)
     if text := command.warning(repo.workspace):
         click.echo(f"WARNING: {text}", err=True)
+    for note in restore.notes(repo, plan):
+        click.echo(f"NOTE: {note}", err=True)
     _say_head(repo, target.snapshot)
     if not plan.changes:
         click.echo(f"Nothing to do: the files are already as they were {target.what}.")

@@ -75,12 +75,19 @@ def find(workspace: str) -> Repo:
     if done.code or len(found) < len(wanted):
         why = command.error_text(done)
         if done.code and "not a git repository" not in why and "must be run in a work tree" not in why:
-            raise GitProblem(why)
+            raise GitProblem(why, _advice(done))
         raise GitProblem(f"{workspace} is not in a git work tree", "Create a repository: git init")
     if len(found) > len(wanted):  # a folder name contains a line end
         found = [_rev_parse(each, workspace) for each in wanted]
     top, prefix, own, common = found
     return Repo(workspace, top, prefix, own, os.path.join(workspace, common))
+
+
+def _advice(done: Captured) -> str:
+    """Return git's own advice about a repository that belongs to another user; "" if it gives none."""
+    rows = (row.strip() for row in files.to_text(done.err).splitlines())
+    line = next((row for row in rows if row.startswith("git config --global --add safe.directory ")), "")
+    return f"If you trust it: {line}" if line else ""
 
 
 def _rev_parse(question: str, workspace: str) -> str:

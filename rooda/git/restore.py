@@ -10,6 +10,8 @@ from rooda.git import command
 from rooda.git.repository import GitProblem, Repo, nul_terminated
 
 _GITLINK = "160000"
+SHOWN = 5  # paths in a message
+MOST = 500  # paths that are examined for notes
 
 
 class Change(NamedTuple):
@@ -66,13 +68,57 @@ def _except(rows: list[Change], some: list[Change]) -> list[Change]:
 
 
 def apply(repo: Repo, index: str, plan: Plan) -> None:
-    """Restore the work tree; GitProblem, without any change, if a file has changed since the plan was made."""
-    done = repo.run("read-tree", "-m", "-u", plan.present, plan.wanted, index=index)
+    """Restore the work tree; GitProblem, without any change, if a file has changed since the plan was made.
+
+    The patterns of a sparse checkout don't apply: git would remove the files outside of them.
+    """
+    words = ("-c", "core.sparseCheckout=false", "read-tree", "-m", "-u")
+    done = repo.run(*words, plan.present, plan.wanted, index=index)
     if done.code:
         said = files.to_text(done.err).strip().replace("\n", "; ")
         raise GitProblem(
             f"git refuses to restore the files: {said}", "If a program is changing files, stop it and try again."
         )
+    wanted = (row.path for row in plan.changes if row.status != "D")
+    if lost := [escape_line(path) for path in wanted if not os.path.lexists(os.path.join(repo.top, path))]:
+        what = f"git did not restore {', '.join(lost[:SHOWN])}{' …' if lost[SHOWN:] else ''}; the rest is restored"
+        raise GitProblem(what, "The replaced state is in the newest snapshot: rooda undo --redo")
+
+
+def notes(repo: Repo, plan: Plan) -> list[str]:
+    """Return what the user should know about the files to restore: line ends that git converts, and hidden changes."""
+    paths = [row.path for row in plan.changes if row.status != "D"]
+    if not paths:
+        return []
+    return [*_hidden(repo, paths), *_converted(repo, paths)]
+
+
+def _hidden(repo: Repo, paths: list[str]) -> Iterable[str]:
+    """Yield a note about files whose changes git doesn't show: the user set skip-worktree or assume-unchanged."""
+    rows = files.to_text(repo.run("ls-files", "-z", "-v", "--", *paths[:MOST]).out).split("\0")
+    if hidden := [row[2:] for row in rows if row[:1] == "S" or row[:1].islower()]:
+        yield f"git hides changes of these files (skip-worktree); they are restored, too: {_few(hidden)}"
+
+
+def _converted(repo: Repo, paths: list[str]) -> Iterable[str]:
+    """Yield a note about text files whose line ends git converts, since a snapshot has them as git stores them."""
+    setting = repo.run("config", "core.autocrlf").out.decode().strip().lower()
+    ends = {"true": "CRLF", "input": "LF"}.get(setting, "")
+    rows = files.to_text(repo.run("ls-files", "-z", "--eol", "-c", "-o", "--", *paths[:MOST]).out).split("\0")
+    found = []
+    for facts, _, path in (row.partition("\t") for row in rows if row):
+        stored, there, attributes = [*facts.split(), "", ""][:3]
+        is_text = "-text" not in stored + there + attributes
+        if is_text and ((ends and "eol=" not in attributes) or "w/crlf" in there or "w/mixed" in there):
+            found.append(path)
+    if found:
+        how = f"core.autocrlf = {setting}" if ends else "its attributes"
+        with_ends = f"with {ends}" if ends else "as the attributes say"
+        yield f"git converts line ends here ({how}): restored {with_ends}, whatever they were before: {_few(found)}"
+
+
+def _few(paths: list[str]) -> str:
+    return ", ".join(map(escape_line, paths[:SHOWN])) + (f" and {len(paths) - SHOWN} more" if paths[SHOWN:] else "")
 
 
 def changes(repo: Repo, old: str, new: str) -> list[Change]:

@@ -43,12 +43,28 @@ def _add_all(repo: Repo, index: str, left_out: list[str]) -> tuple[str, str, byt
             files.remove(index)
         elif attempt or not os.path.exists(index):
             copy_index(os.path.join(repo.folder, "index"), index)  # so that git need not read committed files
+            _show_hidden(repo, index)
         added = _add(repo, index, left_out)
         partly = added.code == 1
         made = repo.run("write-tree", index=index) if partly or not added.code else added
         if made.code == 0:
             return files.to_text(made.out).strip(), command.error_text(added) if partly else "", added.out
     raise GitProblem(f"the work tree can't be read: {command.error_text(made)}")
+
+
+def _show_hidden(repo: Repo, index: str) -> None:
+    """Clear skip-worktree and assume-unchanged in rooda's index for files that exist: git would not read them."""
+    try:
+        with_bits = files.read(index, files.LARGEST_OF_GIT)[4:8] > b"\0\0\0\2"  # the first version with skip-worktree
+    except OSError:
+        return
+    if not with_bits:
+        return
+    rows = repo.text("ls-files", "-z", "-v", index=index).split("\0")
+    for option, letters in (("--no-skip-worktree", "Ss"), ("--no-assume-unchanged", "hsmrck")):
+        hidden = (row[2:] for row in rows if row[:1] and row[0] in letters)
+        if there := [path for path in hidden if os.path.lexists(os.path.join(repo.top, path))]:
+            repo.run_checked("update-index", "-z", option, "--stdin", index=index, stdin=nul_terminated(there))
 
 
 def _add(repo: Repo, index: str, left_out: list[str]) -> Captured:

@@ -45,6 +45,23 @@ def create(repo: Repo, procedure: str) -> Worktree:
     raise UsageProblem(f"'{procedure}' already has {TRIES} worktrees.", "Remove merged ones: rooda prune")
 
 
+def lfs_trouble(repo: Repo) -> str:
+    """Return a sentence about files of git LFS that a worktree would only have as pointers; "" if there are none.
+
+    Raises UsageProblem if git could not check them out at all, because a filter is set up that does not run.
+    """
+    listed = repo.run("--no-literal-pathspecs", "ls-files", "-z", "--", ":(top,attr:filter=lfs)")
+    paths = [path for path in files.to_text(listed.out).split("\0") if path]
+    if not paths or repo.run("lfs", "version").code == 0:
+        return ""
+    what = f"git LFS is not installed, and it stores {paths[0]}"
+    what += f" and {len(paths) - 1} more files" if paths[1:] else ""
+    if repo.run("config", "--type=bool", "filter.lfs.required").out.strip() == b"true":
+        hint = "Install git-lfs, or run it without --worktree."
+        raise UsageProblem(f"{what}; git can't check out a worktree. Nothing was started.", hint)
+    return f"{what}; the worktree only has pointers to them. Install git-lfs: git lfs install"
+
+
 def count_uncommitted(repo: Repo) -> int:
     """Return the number of paths that differ from HEAD."""
     return len(repo.lines("status", "--porcelain", "--untracked-files=all"))

@@ -157,9 +157,9 @@ def in_worktree(where: Where, name: str, screen: Screen, work: Callable[[Where],
 def _make_worktree(where: Where, name: str, screen: Screen, wanted: NewWorktree) -> Where:
     """Create and return a worktree that uses the settings of the current workspace."""
     repo = worktrees.require_repository(where.workspace)
-    left = worktrees.count_uncommitted(repo)
-    if text := command.warning(where.workspace):
+    for text in filter(None, (worktrees.lfs_trouble(repo), command.warning(where.workspace))):
         warn(screen, text)
+    left = worktrees.count_uncommitted(repo)
     from rooda.loops import new_worktree
 
     new_worktree.check(wanted, where.workspace)

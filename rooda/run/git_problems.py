@@ -23,7 +23,8 @@ class GitProblems:
         try:
             return work()
         except GitProblem as problem:
-            self.report(f"{what}: {problem.what}{self._consequence()}")
+            advice = f". {problem.hint}" if "safe.directory" in problem.hint else ""
+            self.report(f"{what}: {problem.what}{self._consequence()}{advice}")
         except Interrupted:
             self.report(f"{what}: a signal ended git")
         except OSError as problem:
