@@ -26,7 +26,7 @@ _HEADER = re.compile(
 )
 _IN_SECONDS = re.compile(r"(?:resets?|retry)_in_seconds[\"']?\s*[:=]\s*(\d+)", re.I)
 _TIME = r"(?P<hour>\d{1,2})(?::(?P<minute>\d\d)(?::\d\d)?)?\s*(?P<half>[ap]\.?m\b\.?)?"
-_ZONE = r"(?:\s*(?:\((?P<zone>[\w/+-]+)\)|(?P<utc>Z|UTC|GMT)\b))?"
+_ZONE = r"(?:\s*(?:\((?P<zone>[\w/+-]+)\)|(?P<utc>Z|UTC|GMT)\b))?(?P<offset>[+-]\d\d:?\d\d\b)?"
 _NAMED_DAY = r"(?P<month>[A-Z][a-z]{2})[a-z]*\.?\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?(?:,?\s+(?P<year>\d{4}))?"
 _CLOCK = re.compile(rf"{_FILLER}{_TIME}{_ZONE}", re.I)
 _NAMED = re.compile(rf"{_FILLER}{_NAMED_DAY}(?:,?\s+(?:at\s+)?{_TIME})?{_ZONE}", re.I)
@@ -102,7 +102,7 @@ def _moment(found: "re.Match[str]") -> Moment | None:
     month = _month(groups["month"])
     if time is None or month is None:
         return None
-    zone = groups["zone"] or ("UTC" if groups["utc"] else "")
+    zone = groups["zone"] or ("UTC" if groups["utc"] else groups["offset"] or "")
     return Moment(int(groups["year"] or 0), month, int(groups["day"] or 0), *time, zone)
 
 

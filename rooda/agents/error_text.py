@@ -64,14 +64,15 @@ _MONEY = re.compile(
     r"|quota (?:is |has been |was )?(?:exhausted|depleted|used up)|(?:have|has) no quota|no quota (?:left|available)"
     r"|exceeded your current quota|quota exceeded\. check your plan|check your plan"
     r"|upgrade (?:your|to an?|the|to) (?:[\w-]+ )*?to continue"
-    r"|payment (?:is )?required|billing(?! (?:cycle|period))|overdue",
+    r"|api[- ]?key\b.{0,20}\bquota\b|run out of quota|card (?:was |has been )?declined"
+    r"|update (?:your )?payment|payment (?:is )?required|billing(?! (?:cycle|period))|overdue",
     re.I,
 )
 _SPAN = (
     r"(?:daily|weekly|monthly|hourly|\d+[- ]?(?:h|hour|day|week|month)s?"
     r"|session|free|fair[- ]use|subscription|plan)"
 )
-_BOUND = r"(?:limit|quota|allowance|cap)"
+_BOUND = r"(?:limit|quota|allowance|allotment|cap)"
 _OTHER = r"(?:rate|context|output|turns?|steps?|iterations?|tool|size|max\w*|length|time|retry|file|memory)"
 _LIMIT = re.compile(
     rf"\busage limits?\b(?!:)|\b{_SPAN}(?: [\w-]+){{0,3}} {_BOUND}s?\b"
@@ -93,7 +94,10 @@ _WARNING = re.compile(
     r"|(?<!\d)\d{1,2}(?:\.\d+)? ?%|\bremaining\b|\bleft (?:this|in|until|before|for|of)\b"
     r"|\bwill (?:soon )?(?:hit|reach|exceed|run out)|\babout to (?:hit|reach)|\bsoon (?:hit|reach)"
     r"|\b(?:if|when|once|before|until|unless|whenever|after|as) (?:you|the|your|a|an|this|it)\b.{0,40}"
-    r"\b(?:hit|reach|exceed|run out|limit)|\bto avoid|counts? (?:toward|against)|\b(?:may|might|could) (?:hit|reach)",
+    r"\b(?:hit|reach|exceed|run out|limit)|\bto avoid|counts? (?:toward|against)"
+    r"|\blimits? (?:apply|applies)\b|\bincludes? .{0,40}\blimit"
+    r"|\blimits? (?:was |were |has been |have been )(?:reset|raised|increased|lifted)"
+    r"|\blimit reset[.!]?$|(?<!\d)(\d+) of (?!\1\b)\d+ .{0,40}\bused\b|\b(?:may|might|could) (?:hit|reach)",
     re.I,
 )
 _ANY_LIMIT = re.compile(r"limit|quota|credit|usage|request|budget|allowance", re.I)
@@ -143,6 +147,8 @@ def account_kind(message: str, code: str = "", status: int | None = None, second
     if _THROTTLE.search(words):
         return Kind.THROTTLE
     if _DAILY.search(telling) and _LIMIT.search(telling):
+        return Kind.LIMIT
+    if status == 402 and _LIMIT.search(telling) and not _MONEY.search(telling):
         return Kind.LIMIT
     if status == 402 or _MONEY.search(telling):
         return _of_money(status, seconds)

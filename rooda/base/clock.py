@@ -90,13 +90,14 @@ def parse_time(text: str) -> float | None:
 def next_occurrence(present: float, year: int, month: int, day: int, hour: int, minute: int, zone: str) -> float | None:
     """Return the next time at which a clock in `zone` shows this date and time; None if there is none.
 
-    Month 0 means today or tomorrow, year 0 this year or the next.
+    Month 0 means today or tomorrow, year 0 this year or the next. The zone is a name or an offset such as `+02:00`.
     """
     import datetime
     import zoneinfo
 
     try:
-        place = zoneinfo.ZoneInfo(zone) if zone else None
+        offset = datetime.datetime.strptime(zone, "%z").tzinfo if zone[:1] in ("+", "-") else None
+        place = offset or (zoneinfo.ZoneInfo(zone) if zone else None)
         today = datetime.datetime.fromtimestamp(present, place)
         shown = today.replace(hour=hour, minute=minute, second=0, microsecond=0)
         if month:

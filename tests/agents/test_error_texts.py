@@ -88,6 +88,7 @@ def test_I_25_a_warning_is_not_a_limit() -> None:
         ("resets 3:50pm (Asia/Tokyo)", "2026-11-20T06:50"),
         ("You've hit your limit · resets Nov 29, 5pm (Europe/Berlin)", "2026-11-29T16:00"),
         ("next reset 2026-12-01T00:00:00Z", "2026-12-01T00:00"),
+        ("resets at 2026-11-20T05:00:00+02:00", "2026-11-20T03:00"),
         ("usage limit reached|1795185000", "2026-11-20T14:30"),
         ("reset at 25:61", None),
         ("resets in 5 requests", None),

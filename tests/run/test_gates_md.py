@@ -52,6 +52,14 @@ TAKEN = {
     "- coverage: `coverage`": "coverage",  # a label makes it a gate, and a start is refused without the program
     "- `bundle exec rspec`": "bundle exec rspec",
     "- `python -m unittest`": "python -m unittest",
+    "- `pre-commit run --all-files`": "pre-commit run --all-files",
+    "- `./gradlew spotlessCheck testReleaseUnitTest`": "./gradlew spotlessCheck testReleaseUnitTest",
+    "- `python manage.py makemigrations --check`": "python manage.py makemigrations --check",
+    "- `shfmt -d .`": "shfmt -d .",
+    "- `go mod tidy -diff`": "go mod tidy -diff",
+    "- `npm run test-release`": "npm run test-release",
+    "- `cargo nextest run`": "cargo nextest run",
+    "- `vitest run`": "vitest run",
     "- `sed -n 1,5p x | grep y`": "sed -n 1,5p x | grep y",
 }
 REFUSED = (
