@@ -3,7 +3,7 @@
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rooda.agents import command, hang_detection, preflight
 from rooda.agents.command import without_denied
@@ -15,7 +15,11 @@ from rooda.agents.reply import reply_of
 from rooda.base import files
 from rooda.processes import supervise
 
+if TYPE_CHECKING:
+    from rooda.agents import cli_log
+
 OnStart = Callable[[int, str], None]  # PID, command
+OnSilence = Callable[[float, str], None]  # when the agent printed for the last time, path of the CLI's own log
 
 
 class PreparedCalls(NamedTuple):
@@ -39,28 +43,32 @@ class PreparedCalls(NamedTuple):
                 os.close(spec.opened)
 
 
-def prepare(calls: Sequence[Call], context: CallContext, report_start: OnStart) -> PreparedCalls:
+class _Watches(NamedTuple):
+    overflows: hang_detection.OverflowWatch
+    silences: hang_detection.SilenceWatch
+
+
+def prepare(
+    calls: Sequence[Call], context: CallContext, report_start: OnStart, report_silence: OnSilence
+) -> PreparedCalls:
     """Prepare calls; a call whose prompt is too long gets a failed reply instead of a process."""
     problems = [preflight.size_problem_on_disk(call.agent, call.prompt) for call in calls]
     fitting = [call for call, problem in zip(calls, problems, strict=True) if not problem]
-    overflows = hang_detection.OverflowWatch()
-    specs = [_spec(call, context, report_start, overflows) for call in fitting]
-    tick = (
-        overflows.periodic(context.tick)
-        if any(reader(call.agent.output).compacts_forever for call in fitting)
-        else context.tick
-    )
+    watches = _Watches(hang_detection.OverflowWatch(), hang_detection.SilenceWatch(report_silence))
+    specs = [_spec(call, context, report_start, watches) for call in fitting]
+    marks = [_log_mark(call, spec) for call, spec in zip(fitting, specs, strict=True)]
+    tick = watches.silences.periodic(context.tick)
+    if any(reader(call.agent.output).compacts_forever for call in fitting):
+        tick = watches.overflows.periodic(tick)
 
     def replies(ended: Sequence[supervise.ProcessResult]) -> list[Reply]:
-        answers = map(_reply, fitting, ended, specs)
+        answers = map(_reply, fitting, ended, specs, marks)
         return [prompt_refused(problem) if problem else next(answers) for problem in problems]
 
     return PreparedCalls(specs, tick, replies)
 
 
-def _spec(
-    call: Call, context: CallContext, report_start: OnStart, overflows: hang_detection.OverflowWatch
-) -> supervise.Spec:
+def _spec(call: Call, context: CallContext, report_start: OnStart, watches: _Watches) -> supervise.Spec:
     transcript, opened = context.folder.output(transcript_name(call))
     argv = _argv(call, transcript)
     errors = -1
@@ -72,7 +80,8 @@ def _spec(
 
     def on_start(pid: int) -> None:
         report_start(pid, command.describe(call.agent))
-        overflows.watch(pid, stop, call.agent.output, source, made.walled)
+        watches.overflows.watch(pid, stop, call.agent.output, source, made.walled)
+        watches.silences.watch(source, _log_path(call, made))
 
     spec = supervise.Spec(
         argv=argv,
@@ -83,7 +92,7 @@ def _spec(
         errors=errors,
         stdin=call.prompt.path if call.agent.prompt == "stdin" else os.devnull,
         timeout=call.bounds.iteration_timeout,
-        idle_timeout=call.bounds.idle_timeout,
+        idle_timeout=call.idle_timeout,
         grace=call.bounds.kill_grace,
         stop=stop,
         is_agent=True,
@@ -97,6 +106,29 @@ def _spec(
     return made
 
 
+def _env_of(spec: supervise.Spec) -> Mapping[str, str]:
+    """Return the environment of a process, with the HOME that it really has in a sandbox."""
+    return {**spec.env, "HOME": spec.home} if spec.home else spec.env
+
+
+def _log_path(call: Call, spec: supervise.Spec) -> str:
+    """Return the path of the CLI's own log; "" if unknown."""
+    if not call.agent.log:
+        return ""
+    from rooda.agents import cli_log
+
+    return cli_log.path_of(call.agent, _env_of(spec))
+
+
+def _log_mark(call: Call, spec: supervise.Spec) -> "cli_log.Mark | None":
+    """Return where the CLI's own log ends before the call."""
+    if not call.agent.log:
+        return None
+    from rooda.agents import cli_log
+
+    return cli_log.mark(call.agent, _env_of(spec))
+
+
 def prompt_refused(problem: str) -> Reply:
     """Return the reply for a prompt that has become too long for the agent or for a command line."""
     what = f"the prompt has become too long: it has {problem}. The agent was not started"
@@ -104,13 +136,13 @@ def prompt_refused(problem: str) -> Reply:
     return reply._replace(outcome=CONTEXT, message=what)
 
 
-def _reply(call: Call, done: supervise.ProcessResult, spec: supervise.Spec) -> Reply:
+def _reply(call: Call, done: supervise.ProcessResult, spec: supervise.Spec, log: "cli_log.Mark | None") -> Reply:
     if done.ended == "finished":  # rooda ended it after its final message, which is not a failure
         done = done._replace(ended="exit", code=0)
-    env = {**spec.env, "HOME": spec.home} if spec.home else spec.env
+    env = _env_of(spec)
     if spec.opened < 0:
-        return reply_of(call, done, spec.output, env)
-    reply = reply_of(call, done, spec.output, env, spec.opened)
+        return reply_of(call, done, spec.output, env, log=log)
+    reply = reply_of(call, done, spec.output, env, spec.opened, log)
     return with_replaced(reply, files.now_at(spec.output, spec.opened))
 
 

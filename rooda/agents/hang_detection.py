@@ -1,6 +1,7 @@
-"""Detects a CLI that does not exit after its final record, or that compacts its context again and again."""
+"""Detects CLIs that hang: silent ones, those that do not exit, and those that compact their context forever."""
 
 import json
+import os
 from collections.abc import Callable
 
 from rooda.agents.reader import reader
@@ -55,6 +56,55 @@ class OverflowWatch:
             for pid, stop, output, source, walled in self._watched:
                 if repeats_overflow(output, source):
                     ending.signal_group(table.first_inside(pid) if walled else pid, stop)
+
+
+SILENT = 600.0  # seconds without output after which rooda reports it
+SILENCE_LOOK = 60.0  # seconds between looks at most
+
+
+class _Watched:
+    """The output of one call, and since when it has not grown."""
+
+    def __init__(self, source: str | int, log: str) -> None:
+        self.source, self.log, self.size, self.reported = source, log, 0, False
+        self.grown = clock.monotonic()
+
+    def silent_for(self) -> float:
+        """Return the seconds since the output was last seen to grow."""
+        try:
+            size = os.stat(self.source).st_size
+        except OSError:
+            size = self.size
+        if size != self.size:
+            self.size, self.grown, self.reported = size, clock.monotonic(), False
+        return clock.monotonic() - self.grown
+
+
+class SilenceWatch:
+    """Reports each call that prints nothing for a while, once per silence."""
+
+    def __init__(self, report: Callable[[float, str], None], after: float = SILENT) -> None:
+        self._report, self._after, self._looked = report, after, clock.monotonic()
+        self._watched: list[_Watched] = []
+
+    def watch(self, source: str | int, log: str) -> None:
+        self._watched.append(_Watched(source, log))
+
+    def periodic(self, tick: Periodic | None) -> Periodic:
+        """Return periodic work for a wait: that of `tick`, and this check."""
+        every = min(SILENCE_LOOK, self._after / 4)
+        return Periodic(min(tick.every, every) if tick else every, lambda: self._work(tick, every))
+
+    def _work(self, tick: Periodic | None, every: float) -> None:
+        if tick:
+            tick.work()
+        if clock.monotonic() - self._looked < every:
+            return
+        self._looked = clock.monotonic()
+        for each in self._watched:
+            if (silent := each.silent_for()) >= self._after and not each.reported:
+                each.reported = True
+                self._report(clock.now() - silent, each.log)
 
 
 def repeats_overflow(output: str, source: str | int) -> bool:

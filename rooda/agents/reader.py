@@ -57,6 +57,7 @@ class Reader(NamedTuple):
     status_of_exit: Mapping[int, int] = {}  # HTTP status per exit code
     sessions: tuple[SessionFiles, ...] = ()
     report: Report | None = None
+    log_error: Callable[[str], str] | None = None  # the error in a line of the CLI's own log; "" if it has none
     powerless: RequiredOption | None = None
     refusal: Callable[[Sequence[str], Mapping[str, str], bool], tuple[str, str]] | None = None  # argv, env, root
     warnings: Callable[[Sequence[str], Mapping[str, str]], list[str]] | None = None  # argv, env

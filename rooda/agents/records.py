@@ -52,6 +52,8 @@ class Agent(NamedTuple):
     variables: tuple[str, ...] = ()  # further variables that it gets in a sandbox; `*` matches anything
     login: tuple[str, ...] = ()  # files of HOME with its login, which the CLI may renew
     own_files: tuple[str, ...] = ()  # other files of HOME that it needs; it gets copies
+    idle_timeout: float = 0.0  # seconds of silence, used if the loop's own idle_timeout is not set; 0 = no limit
+    log: str = ""  # path of the CLI's own log
 
     @property
     def cli(self) -> str:
@@ -101,6 +103,11 @@ class Call(NamedTuple):
     env: Mapping[str, str] = {}  # further variables of this call
     # A raw command's stdout is the answer: it is kept in `Reply.answer`, and stderr is written to a separate file.
     wants_answer: bool = False
+
+    @property
+    def idle_timeout(self) -> float:
+        """Return the seconds that the agent may be silent; 0 = no limit."""
+        return self.bounds.idle_timeout or self.agent.idle_timeout
 
 
 class Usage(NamedTuple):

@@ -12,7 +12,7 @@ from rooda.base.json import Json
 from rooda.processes.supervise import ProcessResult
 
 if TYPE_CHECKING:
-    from rooda.agents import prices
+    from rooda.agents import cli_log, prices
     from rooda.agents.gathered import Gathered
 
 LONGEST = 16_777_216  # bytes kept of a raw command's answer, from its end
@@ -20,13 +20,20 @@ LONGEST_END = 8192  # bytes kept for an error message, if the call did not ask f
 KILLED = ProcessResult(137, 0.0, "interrupted")
 
 
-def reply_of(call: Call, done: ProcessResult, transcript: str, env: Mapping[str, str], opened: int = -1) -> Reply:
+def reply_of(
+    call: Call,
+    done: ProcessResult,
+    transcript: str,
+    env: Mapping[str, str],
+    opened: int = -1,
+    log: "cli_log.Mark | None" = None,
+) -> Reply:
     """Return the reply of an ended call; for a raw command it has little more than the exit code.
 
-    `opened`: the transcript's descriptor, if it is still open.
+    `opened`: the transcript's descriptor, if it is still open. `log`: the end of the CLI's own log when the call began.
     """
     source = transcript if opened < 0 else opened
-    limits = {"timeout": call.bounds.iteration_timeout, "idle": call.bounds.idle_timeout}
+    limits = {"timeout": call.bounds.iteration_timeout, "idle": call.idle_timeout}
     reply = Reply(
         exit_code=done.code,
         seconds=done.seconds,
@@ -47,7 +54,7 @@ def reply_of(call: Call, done: ProcessResult, transcript: str, env: Mapping[str,
         promise = _promise_of_text(call, source)
         answer = read_output(source) if call.wants_answer else _end(source) if promise or not reply.ok else Answer()
         return reply._replace(promise=promise, answer=answer)
-    return _read(call, reply, env, source)
+    return _read(call, reply, env, source, log)
 
 
 def _has_output_limit(call: Call) -> bool:
@@ -94,12 +101,17 @@ def _reset_in(text: str) -> float | None:
     return limits.reset_time(text)
 
 
-def _read(call: Call, reply: Reply, env: Mapping[str, str], source: str | int) -> Reply:
+def _read(call: Call, reply: Reply, env: Mapping[str, str], source: str | int, log: "cli_log.Mark | None") -> Reply:
     from rooda.agents import transcript
     from rooda.agents.outcome import USAGE_LIMIT, judge
 
     gathered = transcript.read(call.agent.output, source)
     transcript.take_report(call.agent.output, reply.transcript, gathered)
+    if log and log.path and reply.ended in ("timeout", "idle"):
+        from rooda.agents import cli_log
+
+        if logged := cli_log.last_error(call.agent.output, log):
+            gathered.retry(None, logged)
     facts = gathered.facts()
     found = judge(facts, reply.ended, reply.exit_code, reader(call.agent.output).status_of_exit.get(reply.exit_code))
     reset_at = facts.reset_at or (_reset_in(found.message) if found.kind == USAGE_LIMIT else None)

@@ -9,14 +9,21 @@ from rooda.agents.context import CallContext
 from rooda.agents.last_words import last_words
 from rooda.agents.outcome import CONFIG, USAGE_LIMIT, refusal
 from rooda.agents.records import Call, Reply
-from rooda.base import files, secrets
+from rooda.base import clock, files, secrets
 from rooda.base.json import Json
 from rooda.errors import TERMINATED, Interrupted, LimitReached
 from rooda.processes import supervise
 from rooda.processes.ledger import Ledger
 from rooda.run.budget import BudgetGate
 from rooda.run.commands import CommandRunner, results_of
-from rooda.run.event_records import AgentEnded, AgentStarted, OutputTruncated, StateUnsaved, TranscriptReplaced
+from rooda.run.event_records import (
+    AgentEnded,
+    AgentSilent,
+    AgentStarted,
+    OutputTruncated,
+    StateUnsaved,
+    TranscriptReplaced,
+)
 from rooda.run.events import Events
 from rooda.run.folder import RunFolder
 from rooda.run.records import Command, CommandResult
@@ -101,7 +108,8 @@ class AgentCalls:
             self._report_start(call)
         self.require_lock()
         self._ledger.forget_ended()
-        agents, checks = agents_call.prepare(calls, self._context, self._on_start), self._commands.specs(commands)
+        agents = agents_call.prepare(calls, self._context, self._on_start, self._on_silence)
+        checks = self._commands.specs(commands)
         try:
             ended = supervise.run_all([*agents.specs, *checks], self._context.signals, agents.tick, self._sync)
             replies = self._with_costs(agents.replies(ended[: len(agents.specs)]))
@@ -165,6 +173,9 @@ class AgentCalls:
         self._ledger.record(pid, command)
         if not self._context.marked:
             self._work_ahead()
+
+    def _on_silence(self, since: float, log: str) -> None:
+        self._events.emit(AgentSilent(since=clock.rfc3339(since), log=log if os.path.isfile(log) else ""))
 
     def _work_ahead(self) -> None:
         """Sync the state and prepare files while the agent starts, so that the next call need not wait for this."""

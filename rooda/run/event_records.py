@@ -217,6 +217,13 @@ class AgentEnded(Event, name="agent.ended"):
     said: str = ABSENT
 
 
+class AgentSilent(Event, name="agent.silent"):
+    """The agent has printed nothing for ten minutes. Some CLIs retry for hours without a word."""
+
+    since: str  # when it printed for the last time or was started, UTC
+    log: str  # the CLI's own log, which may say why; empty if there is none or rooda does not know it
+
+
 class OutputTruncated(Event, name="output.truncated"):
     size: int  # bytes of output
     limit: int  # `max_output_buffer`

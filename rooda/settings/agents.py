@@ -7,7 +7,7 @@ from typing import Any
 from rooda.agents.reader import ACP, ASKING, NOT_ASKING
 from rooda.agents.records import EXIT_GRACE, Agent, ToolRules
 from rooda.errors import ConfigProblem, RoodaError, UsageProblem
-from rooda.settings.layers import FLAG, Settings, ancestors, workspace_file
+from rooda.settings.layers import BUILT_IN, FLAG, Settings, ancestors, workspace_file
 from rooda.settings.lookup import Found, Lookup
 from rooda.settings.toml import Path, toml_value
 from rooda.settings.types import COMMAND, nearest
@@ -172,6 +172,8 @@ def _agent(name: str, table: dict[str, Any]) -> Agent:
         billing=table.get("billing", {}),
         account=table.get("account", ""),
         version=table.get("version", "--version" if name else ""),
+        idle_timeout=float(table.get("idle_timeout", 0)),
+        log=table.get("log", ""),
     )
 
 
@@ -229,6 +231,8 @@ def with_restrictions(look: Lookup, agent: Agent) -> Agent:
     if found := _set(look, "call_budget"):
         _known(found, agent, table, "budget")
         agent = agent._replace(cap=float(found.value))
+    if (found := look.find("idle_timeout")) and found.layer.tier != BUILT_IN:
+        agent = agent._replace(idle_timeout=0.0)
     return agent._replace(command=f"{command} {ignoring}".rstrip())
 
 

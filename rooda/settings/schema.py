@@ -252,7 +252,7 @@ LOOP = {
     ),
     "idle_timeout": Key(
         SECONDS,
-        "seconds that an agent may be silent; 0 = no limit",
+        "seconds that an agent may be silent; 0 = no limit; if not set, the agent's own idle_timeout applies",
         default=0,
         flag=Option("End a call after N seconds without output."),
         kept=True,
@@ -478,6 +478,12 @@ AGENT = {
         trust=RUNS,
     ),
     "exit_grace": Key(SECONDS, "seconds that the agent may run after its final message; 0 = no limit"),
+    "idle_timeout": Key(
+        SECONDS,
+        "seconds that the agent may be silent, unless [loop] or the loop sets idle_timeout; 0 = no limit",
+        trust=RESTRAINS,
+    ),
+    "log": Key(TEXT, "the CLI's own log, which rooda names if the agent is silent; ~ is its HOME", trust=RUNS),
     "env": Key(AGENT_ENV, "variables added to the agent's environment", trust=RUNS),
     "model": Key(TEXT, "the agent's model if no other setting names one"),
     "env_deny": Key(

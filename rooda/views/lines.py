@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeAlias
 
+from rooda.base import clock
 from rooda.base.json import Json
 from rooda.base.text import first_line, format_number, format_seconds, format_tenths, telling_line
 
@@ -77,6 +78,11 @@ def _replaced(record: Json) -> list[Line]:
 def _truncated(record: Json) -> list[Line]:
     text = f"AI CLI output of {record['size']} bytes is over max_output_buffer ({record['limit']})"
     return [warning(f"{text}; only the end is read", to_stderr=True)]
+
+
+def _silent(record: Json) -> list[Line]:
+    log = f"; its own log may say why: {record['log']}" if record["log"] else ""
+    return [warning(f"The agent has printed nothing since {clock.local(record['since'])}{log}", to_stderr=True)]
 
 
 def _resting(record: Json) -> list[Line]:
@@ -181,6 +187,7 @@ _MAKERS: LineMakers = {
     "budget.exceeded": _over_budget,
     "output.truncated": _truncated,
     "transcript.replaced": _replaced,
+    "agent.silent": _silent,
     "agent.ended": _agent_ended,
     "gate.ended": _gate_ended,
     "state.unsaved": _unsaved,

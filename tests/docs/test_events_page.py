@@ -218,7 +218,7 @@ def test_every_field_comes(ws: Workspace, kind: str, made: Made) -> None:
         seen[record["event"]] |= set(record)
         assert not event_schema.faults(record) and validator.is_valid(record), record
     own = {event for of, event in names() if of == kind or (of, kind) == ("any", "ooda")}
-    own -= {"question.asked", "question.answered"}
+    own -= {"question.asked", "question.answered", "agent.silent"}  # the last comes after ten minutes
     for event in own:
         assert seen[event] == set(event_schema.definition(kind, event)["properties"]) - RARE, event
     assert kind != "goal" or {"question.asked", "question.answered"} <= set(seen)

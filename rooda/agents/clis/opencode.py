@@ -4,6 +4,8 @@ When the context is full, opencode compacts it, marks that with a synthetic text
 compacts does not clear earlier errors. If the context is still too full, opencode compacts it again, forever.
 """
 
+import re
+
 from rooda.agents.gathered import Gathered, inner, money, number
 from rooda.agents.reader import Reader
 from rooda.agents.records import Usage
@@ -64,8 +66,18 @@ def _step(part: Json, into: Gathered) -> None:
     into.add_usage(Usage(number(tokens, "input"), out, number(cache, "read"), number(cache, "write")))
 
 
+_LOGGED = re.compile(r'level=ERROR .*message="stream error" .*error\.error="((?:[^"\\]|\\.)*)"')
+
+
+def log_error(line: str) -> str:
+    """Return the error of the model's service in a line of opencode's log, which it does not print while it retries."""
+    found = _LOGGED.search(line)
+    return found[1].replace('\\"', '"') if found else ""
+
+
 READER = Reader(
     record=take,
     kinds=("step_start", "text", "reasoning", "tool_use", "step_finish", "error"),
     compacts_forever=True,
+    log_error=log_error,
 )
