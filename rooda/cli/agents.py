@@ -1,5 +1,6 @@
 """`rooda agents` lists agent CLIs with what rooda knows about them; `test` tries one, `add` defines one."""
 
+import contextlib
 import os
 import re
 from collections.abc import Callable, Iterable
@@ -9,9 +10,10 @@ import click
 
 from rooda.agents import preflight
 from rooda.agents.records import Agent
-from rooda.base import files
+from rooda.base import clock, dirs, files
 from rooda.base.json import Json
-from rooda.base.text import escape_line
+from rooda.base.json import loads as json_of
+from rooda.base.text import columns, escape_line
 from rooda.errors import FAILED, OK, AgentMissing, ConfigProblem, UsageProblem, code_of_signal
 from rooda.loops import configuration, trusting
 from rooda.loops.options import DASH_H, RunOptions, tab_agents
@@ -21,11 +23,13 @@ from rooda.settings.agents import agents as names
 from rooda.settings.check import NAME
 from rooda.settings.types import COMMAND, nearest
 from rooda.settings.where import where
+from rooda.views.agents_table import HEAD, NONE, Row, row_of
 
 if TYPE_CHECKING:
     from rooda.agentkit.check import Check
     from rooda.processes.signals import Signals
 
+TESTED = "agents-tested"  # folder in the user's state: one file for each agent that was tested with success
 _WORD = {True: "ok  ", False: "FAIL", None: "--  "}
 
 
@@ -33,7 +37,11 @@ _WORD = {True: "ok  ", False: "FAIL", None: "--  "}
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
 def agents(ctx: click.Context, as_json: bool) -> int:
-    """List the configured agents: version, how they take the prompt, and what their output reports."""
+    """List the configured agents: installed version, whether they work unattended, and what rooda knows of them.
+
+    Tokens and dollars are reported by the CLI; computed: from tokens and list prices. Limits seen: usage limits with
+    their end. Tested: when you ran `rooda agents test`, or the version that rooda's own tests run.
+    """
     if ctx.invoked_subcommand:
         return OK
     here = where(ctx)
@@ -45,10 +53,16 @@ def agents(ctx: click.Context, as_json: bool) -> int:
 
         click.echo(json.dumps(rows, indent=2))
         return OK
-    width = max((len(row["name"]) for row in rows), default=0)
-    for row in rows:
-        click.echo(escape_line(f"{row['name']:<{width}}  {_line(row)}".rstrip()))
+    _print(rows)
     return OK
+
+
+def _print(rows: list[Json]) -> None:
+    """Print the table, then how to install the agents that are missing."""
+    click.echo("\n".join(map(escape_line, columns([HEAD, *map(_cells, rows)]))))
+    missing = [(row["name"], row["install"]) for row in rows if not row["installed"] and row["install"]]
+    if missing:
+        click.echo("\nTo install:\n" + "\n".join(map(escape_line, columns(missing))))
 
 
 def _table(found: layers.Settings, name: str) -> Json:
@@ -62,6 +76,7 @@ def _facts(name: str, agent: Agent, found: layers.Settings) -> Json:
     except AgentMissing:
         program = ""
     env, table = preflight.agent_environment(agent), _table(found, name)
+    tested = _tested(name, table)
     trusted = bool(program) and trust.may_be_started(found, name, program)
     return {
         "name": name,
@@ -75,21 +90,37 @@ def _facts(name: str, agent: Agent, found: layers.Settings) -> Json:
         "size_limit": agent.size_limit,
         "character_limit": agent.character_limit,
         "known": table.get("known", []),
+        **row_of(table, bool(tested))._asdict(),
+        "tested": tested,
         "documented_only": table.get("documented_only", False),
         "billed": preflight.who_pays(agent, env),
         "install": table.get("install", ""),
     }
 
 
-def _line(row: Json) -> str:
-    if not row["installed"]:
-        return f"{'not installed':<14}{row['install']}"
-    reported = ", ".join(row["known"]) or "nothing but text and exit code"
-    limit = f" up to {row['size_limit']:,} bytes" if row["size_limit"] else ""
-    limit = f" up to {row['character_limit']:,} characters" if row["character_limit"] else limit
-    untried = "; not tested, described from the vendor's documentation" if row["documented_only"] else ""
-    version = row["version"] or ("installed" if row["asked"] else f"{trust.NOT_ASKED}; ")
-    return f"{version:<14}prompt by {row['prompt']}{limit}; reports {reported}{untried}"
+def _cells(row: Json) -> tuple[str, ...]:
+    version = row["version"] or ("yes" if row["asked"] else trust.NOT_ASKED)
+    facts = (row[key] or NONE for key in Row._fields)
+    return (row["name"], version if row["installed"] else "not installed", *facts, row["tested"] or "never")
+
+
+def _tested(name: str, table: Json) -> str:
+    """Return when the user tested an agent with success, else the version that rooda's own tests run; "" if neither."""
+    try:
+        record = json_of(files.read_ours(dirs.state(TESTED, f"{name}.json")))
+        return " ".join(text for text in (str(record["on"]), str(record["version"])) if text)
+    except (OSError, ValueError, KeyError, TypeError):
+        return f"by rooda: {table['tested']}" if table.get("tested") else ""
+
+
+def _note_success(name: str, version: str) -> None:
+    """Record that the user tested an agent with success; without a home folder, nothing is kept."""
+    import json
+
+    record = {"on": clock.local_date(clock.now()), "version": version}
+    if re.fullmatch(NAME, name):
+        with contextlib.suppress(OSError):
+            files.replace(os.path.join(dirs.make_state(TESTED), f"{name}.json"), json.dumps(record).encode())
 
 
 @agents.command("test", short_help="Try an installed agent CLI without an account.")
@@ -119,7 +150,10 @@ def test(ctx: click.Context, name: str) -> int:
     program = preflight.find_program(agent, here.workspace)
     if (subject := check.subject(found, agent, program)) is None:
         raise UsageProblem(f"The settings of {name!r} are not trusted.", "Look at them: rooda trust --show.")
-    return _trial(lambda folder, signals: _all_pass(check.examine(subject, folder, signals), signals))
+    code = _trial(lambda folder, signals: _all_pass(check.examine(subject, folder, signals), signals))
+    if code == OK:
+        _note_success(name, preflight.version_of(agent, program))
+    return code
 
 
 @agents.command("add", short_help="Define an agent of your own by trying its command.")

@@ -525,6 +525,7 @@ AGENT = {
     "install": Key(TEXT, "how to install the agent"),
     "summary": Key(TEXT, "one line about the agent"),
     "test": Key(table_with(AGENT_TEST), "how `rooda agents test` points the CLI at its model server", trust=RUNS),
+    "tested": Key(TEXT, "the version of the CLI that rooda's own tests run"),
     "documented_only": Key(FLAG, "configured from its vendor's documentation, never run by rooda's tests"),
 }
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 import tomllib
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from rooda.agentkit import check
 from rooda.base import dirs
 from rooda.settings.check import faults_of
 from tests.kit.clis import homes as pointed
+from tests.kit.clis import install as pinned
 from tests.kit.workspace import Ran, Workspace
 
 CLI = """\
@@ -48,15 +50,25 @@ def facts(ws: Workspace, **env: str) -> dict[str, dict[str, Any]]:
     return {row["name"]: row for row in json.loads(ran.out)}
 
 
-def test_the_list_of_agents(bare: Workspace) -> None:
-    """A line for each agent: version, how it takes the prompt, its limit, what it reports; else how to install it."""
+def test_A_13_one_table_of_agents(bare: Workspace) -> None:
+    """A row for each agent: version, what rooda knows of it, when it was tested; then how to install the others."""
     install(bare, "codex")
     ran = bare.rooda("agents")
-    lines = {line.split()[0]: " ".join(line.split()[1:]) for line in ran.lines}
-    assert ran.code == 0 and set(lines) >= {*pointed.BY_NAME, "demo", "amp", "kiro-cli", "cursor-agent"}
-    assert lines["codex"] == "1.2.3 prompt by stdin up to 1,048,576 characters; reports usage, limits"
-    assert lines["gemini"] == "not installed npm install -g @google/gemini-cli"
-    assert lines["demo"] == "installed prompt by stdin; reports nothing but text and exit code"
+    table, _, missing = ran.out.partition("\n\nTo install:\n")
+    head, *rows = (re.split(" {2,}", line) for line in table.splitlines())
+    assert head == ["AGENT", "INSTALLED", "UNATTENDED", "TOKENS", "DOLLARS", "TOOL RULES", "LIMITS SEEN", "TESTED"]
+    found = {row[0]: row[1:] for row in rows}
+    assert ran.code == 0 and {*found} >= {*pointed.BY_NAME, "demo", "amp", "kiro-cli", "cursor-agent"}
+    assert found["codex"][:6] == ["1.2.3", "yes", "yes", "computed", "read-only", "yes"]
+    assert found["gemini"][0] == "not installed" and found["aider"][1] == "edits only"
+    assert found["amp"][1:] == ["as documented", "-", "-", "-", "-", "never"]
+    assert re.search(r"^gemini +npm install -g @google/gemini-cli$", missing, re.MULTILINE)
+
+
+def test_A_13_the_shipped_versions_are_those_that_the_tests_run(bare: Workspace) -> None:
+    """Of an agent that nobody has tested here, the table names the version of rooda's own tests."""
+    tested = {name: row["tested"] for name, row in facts(bare).items() if name in pinned.NAMES}
+    assert tested == {name: f"by rooda: {pinned.version(name)}" for name in tested} and len(tested) >= 9
 
 
 FOREIGN = {  # packages of strangers, of an abandoned or another program of that name, and former names
@@ -83,13 +95,6 @@ def test_json_has_everything(bare: Workspace) -> None:
     assert kiro["documented_only"] and kiro["billed"] == "the Kiro account of this key (KIRO_API_KEY …wxyz)"
     assert not rows["claude"]["installed"] and rows["claude"]["known"] == ["usage", "cost", "limits"]
     assert (rows["mine"]["summary"], rows["mine"]["prompt"]) == ("ours", "argument") and rows["old"]["installed"]
-
-
-def test_an_untried_agent_is_marked(bare: Workspace) -> None:
-    """What is only known from documents is said to be so."""
-    install(bare, "amp")
-    (line,) = (line for line in bare.rooda("agents").lines if line.startswith("amp "))
-    assert line.endswith("; not tested, described from the vendor's documentation")
 
 
 def test_every_agent_that_is_here_is_proposed(bare: Workspace) -> None:
@@ -186,6 +191,9 @@ def test_A_10_an_agent_of_the_settings_is_tested(bare: Workspace) -> None:
     ran = bare.rooda("agents", "test", "house")
     words = verdicts(ran)
     assert ran.code == 0, ran.both
+    assert (
+        re.fullmatch(r"\d{4}-\d\d-\d\d", facts(bare)["house"]["tested"]) and facts(bare)["house"]["unattended"] == "yes"
+    )
     unknown = {"its transcript is understood", "tokens are read", "its cost is read"}
     assert list(words) == CHECKS and {what for what, word in words.items() if word == "--"} == unknown
     bare.config(f'[agents.house]\ncommand = "cli/house"\n{OWN_TABLE}api = "anthropic"\n')

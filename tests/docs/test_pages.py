@@ -93,6 +93,11 @@ def test_configuration_is_current() -> None:
     assert python("tools/configuration.py", "--print") == (ROOT / "docs" / "configuration.md").read_text()
 
 
+def test_A_13_the_tables_of_agents_are_current() -> None:
+    """docs/agents.md has the tables that tools/agents.py makes of the shipped agents today."""
+    assert python("tools/agents.py", "--print") == (ROOT / "docs" / "agents.md").read_text()
+
+
 def test_every_shipped_agent_is_described(bare: Workspace) -> None:
     """docs/agents.md has each agent's command, prompt channel and stop signal as they are shipped, and no others."""
     shipped: dict[str, Any] = tomllib.loads((ROOT / "config" / "rooda.toml").read_text())["agents"]

@@ -1,0 +1,45 @@
+"""Formats what rooda knows about agents as one table, for `rooda agents` and docs/agents.md."""
+
+import os
+import shlex
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from rooda.agents.reader import of_program
+
+HEAD = ("AGENT", "INSTALLED", "UNATTENDED", "TOKENS", "DOLLARS", "TOOL RULES", "LIMITS SEEN", "TESTED")
+NONE = "-"
+_RULES = {"read_only": "read-only", "allow": "allow", "deny": "deny"}
+
+
+class Row(NamedTuple):
+    """What rooda knows about an agent from its settings, in words."""
+
+    unattended: str  # yes | edits only | as documented | unknown
+    tokens: str
+    dollars: str
+    rules: str
+    limits: str
+
+
+def row_of(table: Mapping[str, Any], tested: bool) -> Row:
+    """Return the row of an agent; `tested`: its CLI was run with these settings, by rooda's tests or by the user."""
+    known = table.get("known", ())
+    rules = ", ".join(word for key, word in _RULES.items() if key in table)
+    dollars = "reported" if "cost" in known else "computed" if "usage" in known else NONE
+    return Row(
+        unattended=_unattended(table, tested),
+        tokens="yes" if "usage" in known else NONE,
+        dollars=dollars,
+        rules=rules or NONE,
+        limits="yes" if "limits" in known else NONE,
+    )
+
+
+def _unattended(table: Mapping[str, Any], tested: bool) -> str:
+    if table.get("documented_only"):
+        return "as documented"
+    if not tested:
+        return "unknown"
+    words = shlex.split(table.get("command", ""))
+    return "yes" if not words or of_program(os.path.basename(words[0])).runs_commands else "edits only"
