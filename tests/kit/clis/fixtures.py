@@ -8,8 +8,6 @@ import pytest
 from rooda.agentkit.server.server import ModelServer
 from tests.kit.clis import install
 
-USUAL = ("codex", "gemini")  # run with every test run; the others with `pytest -m real`
-
 
 @pytest.fixture
 def cli() -> Callable[[str], str]:
@@ -19,7 +17,7 @@ def cli() -> Callable[[str], str]:
         if place := install.commands(name):
             return place
         reason = f"{name} {install.version(name)} is not installed: python -m tests.kit.clis.install {name}"
-        if name in USUAL and os.environ.get("CI"):
+        if name in install.CI and os.environ.get("CI"):
             pytest.fail(reason)
         pytest.skip(reason)
 

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 
@@ -35,6 +36,7 @@ PACKAGES = {
 }
 AIDER = "0.86.2"
 NAMES = (*PACKAGES, "aider")
+CI = tuple(name for name in ("claude", "codex", "gemini", "cn", "kimi") if name in NAMES)  # installed and tried in CI
 COMPLETE = ".installed"
 
 
@@ -93,19 +95,23 @@ def _run(name: str, npm_cache: str) -> None:
 
 
 def main(names: list[str]) -> int:
-    """Install each of the CLIs named; 2 for an unknown name, 1 if one could not be installed."""
+    """Install each of the CLIs named, `ci` for those of CI; 2 for an unknown name, 1 if one could not be installed."""
+    names = [*CI] if names == ["ci"] else names
     unknown = [name for name in names if name not in NAMES]
     if unknown or not names:
-        print(f"usage: python {sys.argv[0]} NAME…   names: {', '.join(NAMES)}", file=sys.stderr)
+        print(f"usage: python {sys.argv[0]} NAME…   names: ci, {', '.join(NAMES)}", file=sys.stderr)
         return 2
-    failed = []
-    for name in names:
-        try:
-            print(f"{name} {version(name)} {install(name)}", flush=True)
-        except (OSError, subprocess.CalledProcessError) as error:
-            print(f"{name} {version(name)}: not installed: {error}", file=sys.stderr)
-            failed.append(name)
-    return 1 if failed else 0
+    with ThreadPoolExecutor(len(names)) as pool:
+        return 1 if not all([*pool.map(_installed, names)]) else 0
+
+
+def _installed(name: str) -> bool:
+    try:
+        print(f"{name} {version(name)} {install(name)}\n", end="", flush=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"{name} {version(name)}: not installed: {error}\n", end="", file=sys.stderr)
+        return False
+    return True
 
 
 if __name__ == "__main__":
