@@ -102,7 +102,7 @@ _WARNING = re.compile(
 )
 _ANY_LIMIT = re.compile(r"limit|quota|credit|usage|request|budget|allowance", re.I)
 _LOGIN = re.compile(
-    r"not logged in|please run /login|invalid (?:x-)?api.key|missing environment variable|authentication"
+    r"not logged in|please run /login|(?:invalid|incorrect) (?:x-)?api.key|missing environment variable|authentication"
     r"|unauthori[sz]ed|set an auth method|api key (?:not|is|must)|no api key"
     r"|must (?:specify|set) .{0,200}api_key|auth method|no auth type",
     re.I,

@@ -61,7 +61,7 @@ def test_A_12_a_turn(ws: Workspace) -> None:
         {"say": "All do"},
         {"say": "ne.\n\n<promise>SUC"},
         {"say": "CESS</promise>\n"},
-        {"update": {"sessionUpdate": "usage_update", "used": 9, "size": 10, "cost": {"amount": 0.25}}},
+        {"update": {"sessionUpdate": "usage_update", "used": 9, "cost": {"amount": 0.25, "currency": "USD"}}},
         {"result": {"stopReason": "end_turn", "usage": {
             "inputTokens": 1300, "outputTokens": 50, "totalTokens": 1350, "cachedReadTokens": 300}}},
     ]  # fmt: skip
@@ -230,6 +230,10 @@ def test_A_12_a_build_whose_gate_is_red_at_first(ws: Workspace) -> None:
     ("text", "failed"),
     [
         ("Error: 401 Incorrect API key provided", True),
+        ("Error: Authentication failed with provider at http://x (HTTP 401).\n  Check your KEY.", True),
+        ("500 Internal error.\nInternal error. (type=api_error param=api_error)", True),
+        ("Unable to continue: Context limit still exceeded after compaction.", True),
+        ("404 errors are now retried.", False),
         ("Ran into this error: Authentication error: Status: 401 Unauthorized\n\nPlease retry if you think so.", True),
         ("Error handling was added to parser.py; requests that fail with 401 are retried.", False),
         ("The test printed `Error: 429 rate limit`; I fixed it.", False),

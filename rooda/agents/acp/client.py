@@ -56,7 +56,7 @@ class Client:
         self._count = 0  # requests sent
         self._session = ""
         self._cancelled = False
-        self._tools: dict[str, Json] = {}  # tool calls by ID, with the newest title and kind
+        self._tools: dict[str, Json] = {}  # tool calls by ID, with all their titles
         self._asked: set[str] = set()  # IDs of tool calls for which the agent asked for permission
 
     def run(self) -> bool:
@@ -191,16 +191,17 @@ class Client:
         if kind in ("tool_call", "tool_call_update"):
             tool = self._merged(update)
             if update.get("status") == "completed" and str(update.get("toolCallId")) not in self._asked:
-                self._check(*_kind_and_title(tool))
+                self._check(*_kind_and_titles(tool))
 
     def _merged(self, call: Json) -> Json:
         """Return all that is known of a tool call; updates have only what changed."""
-        known = self._tools.setdefault(str(call.get("toolCallId")), {})
-        known.update({key: call[key] for key in ("title", "kind") if call.get(key)})
+        known = self._tools.setdefault(str(call.get("toolCallId")), {"titles": []})
+        known["kind"] = call.get("kind") or known.get("kind")
+        known["titles"] += [call["title"]] if call.get("title") else []
         return known
 
-    def _check(self, kind: str, title: str) -> None:
-        if not self._cancelled and rules.breaks(self._turn.rules, kind, title):
+    def _check(self, kind: str, titles: list[str]) -> None:
+        if not self._cancelled and rules.breaks(self._turn.rules, kind, titles):
             self._cancel()
             why = f"unsupported restriction: it ran a tool of the kind {kind!r}, which is denied, without asking"
             raise Refused({"message": why})
@@ -208,15 +209,16 @@ class Client:
     def _permission(self, params: Json) -> Json:
         call, options = inner(params, "toolCall"), listed(params, "options")
         self._asked.add(str(call.get("toolCallId")))
-        kind, title = _kind_and_title(self._merged(call))
-        answer = rules.outcome(options, rules.allows(self._turn.rules, kind, title) and not self._cancelled)
+        kind, titles = _kind_and_titles(self._merged(call))
+        answer = rules.outcome(options, rules.allows(self._turn.rules, kind, titles) and not self._cancelled)
         allowed = rules.is_allowing(answer, options)
-        self._tell({"type": "permission", "title": title, "kind": kind, "allowed": allowed})
+        self._tell({"type": "permission", "title": titles[-1] if titles else "", "kind": kind, "allowed": allowed})
         return answer
 
 
-def _kind_and_title(tool: Json) -> tuple[str, str]:
-    return str(tool.get("kind") or "other"), str(tool.get("title") or "")
+def _kind_and_titles(tool: Json) -> tuple[str, list[str]]:
+    """Return the kind of a tool call and its titles: agents begin with the tool's name and then say what it does."""
+    return str(tool.get("kind") or "other"), [str(title) for title in tool["titles"]]
 
 
 def _takes_key(method: Json) -> bool:

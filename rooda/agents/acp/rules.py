@@ -1,7 +1,7 @@
 """Decides which tool calls an ACP agent may make, and answers its permission requests. Pure."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -9,7 +9,6 @@ from rooda.agents.records import ToolRules
 
 READING = frozenset({"read", "search", "fetch", "think"})  # kinds of tools that change nothing
 CHANGING = frozenset({"edit", "delete", "move"})
-EXECUTE = "execute"
 ASKING_MODES = ("ask", "approve", "default")  # the agent asks before it acts
 FREE_MODES = ("agent-full-access", "yolo", "auto-approve")  # others let a second model decide, or ask for nothing
 ALLOWING, REJECTING = ("allow_once", "allow_always"), ("reject_once", "reject_always")
@@ -21,30 +20,31 @@ def modes(rules: ToolRules) -> tuple[str, ...]:
     return ASKING_MODES if rules.restrict else FREE_MODES
 
 
-def allows(rules: ToolRules, kind: str, title: str) -> bool:
-    """True if the rules allow a tool call. A title that begins with a denied name is denied, too."""
+def allows(rules: ToolRules, kind: str, titles: Sequence[str]) -> bool:
+    """True if the rules allow a tool call."""
     if rules.read_only and kind not in READING:
         return False
-    if rules.allowed and not any(_matches(name, kind, title) for name in rules.allowed):
+    if rules.allowed and not any(_matches(name, kind, titles) for name in rules.allowed):
         return False
-    return not denies(rules, kind, title)
+    return not denies(rules, kind, titles)
 
 
-def denies(rules: ToolRules, kind: str, title: str) -> bool:
-    """True if `denied` names the tool call's kind, its title, or the first word of its title."""
-    first = _FIRST_WORD.match(title)
-    titles = {title, first[0] if first else ""}
-    return any(_matches(name, kind, each) for name in rules.denied for each in titles)
+def denies(rules: ToolRules, kind: str, titles: Sequence[str]) -> bool:
+    """True if `denied` names the tool call's kind, one of its titles, or the first word of one."""
+    first = [found[0] for title in titles if (found := _FIRST_WORD.match(title))]
+    return any(_matches(name, kind, [*titles, *first]) for name in rules.denied)
 
 
-def breaks(rules: ToolRules, kind: str, title: str) -> bool:
+def breaks(rules: ToolRules, kind: str, titles: Sequence[str]) -> bool:
     """True if a tool ran against the rules without permission.
 
-    `allowed` and `read_only` restrict only what changes something. Agents that ask for permission run harmless commands
-    without it, so `execute` counts only for the others.
+    `allowed` and `read_only` restrict only what may change something. Agents that are known to ask run harmless
+    commands without asking.
     """
-    restricted = CHANGING if rules.asks else CHANGING | {EXECUTE}
-    return denies(rules, kind, title) or (kind in restricted and not allows(rules, kind, title))
+    if denies(rules, kind, titles):
+        return True
+    restricted = kind in CHANGING if rules.asks else kind not in READING
+    return restricted and not allows(rules, kind, titles)
 
 
 def outcome(options: Iterable[Mapping[str, Any]], allowed: bool) -> dict[str, Any]:
@@ -62,7 +62,8 @@ def is_allowing(answer: Mapping[str, Any], options: Iterable[Mapping[str, Any]])
     return any(option.get("optionId") == chosen and option.get("kind") in ALLOWING for option in options)
 
 
-def _matches(name: str, kind: str, title: str) -> bool:
-    """Compare without case: the name of a kind, or a title, in which * matches anything."""
+def _matches(name: str, kind: str, titles: Sequence[str]) -> bool:
+    """Compare without case: the name of a kind, or a whole title, in which * matches anything."""
     wanted = name.casefold()
-    return wanted == kind.casefold() or fnmatchcase(title.casefold(), wanted.replace("[", "[[]"))
+    pattern = wanted.replace("[", "[[]")
+    return wanted == kind.casefold() or any(fnmatchcase(title.casefold(), pattern) for title in titles)

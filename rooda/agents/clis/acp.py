@@ -7,7 +7,7 @@ from rooda.agents.error_text import Kind, kind_of
 from rooda.agents.gathered import Gathered, inner, listed, money, number
 from rooda.agents.reader import Reader
 from rooda.agents.records import Usage
-from rooda.base.json import Json
+from rooda.base.json import Json, loads
 
 LAST_REQUEST = ("goose", "kilo", "opencode")  # agents that report the usage of their last request only
 EDITING = ("edit", "delete", "move")
@@ -41,13 +41,14 @@ def _update(update: Json, into: Gathered) -> None:
         _tool(update, into)
     elif kind == "usage_update" and str(inner(update, "cost").get("currency") or "USD") == "USD":
         into.cost = money(inner(update, "cost").get("amount")) if update.get("cost") else into.cost
-    elif kind == "config_option_update":
-        pass
 
 
 def _message(text: Any, name: Any, into: Gathered) -> None:
     """Add a piece of a message; a tool call or another message ID ends the message."""
     if not isinstance(text, str) or not text:
+        return
+    if _RETRYING.fullmatch(text):
+        into.retry("", text.strip())
         return
     into.retry_succeeded()
     if into.memory.get("message") != (name, into.tools):
@@ -100,26 +101,20 @@ def _result(record: Json, into: Gathered) -> None:
         into.fail("the agent ended its turn without a message")
 
 
-_ERROR = re.compile(
-    r"\s*(?:[^\w\n]{0,4}\s*)?(?:"
-    r"ran into this error\b|(?:\w+ )?error: |execution failed: |request failed: |unable to continue: "
-    r"|(?:failed|unable) to (?:get|reach|connect|call|complete|send|authenticate)\b|authentication (?:failed|error)\b"
-    r"|[45]\d\d (?:[A-Z{\"]|status)|rate limit (?:exceeded|reached)\b|api error\b"
-    r")",
-    re.I,
-)
+# How goose, copilot and omp begin a message that is an error: certainly, and with words that also begin an answer.
+_ERROR = re.compile(r"Ran into this error: |Unable to continue: |[45]\d\d .+\n.*\(type=\w+ param=\w+\)")
+_PREFIX = re.compile(r"(?:\w+ )?error: |(?:execution|request|authentication|api call) failed: |[45]\d\d [{\"]", re.I)
+_STATUS = re.compile(r"\b[45]\d\d\b")
+_RETRYING = re.compile(r"Info: .*\bRetrying\.\.\.\s*")  # a message of copilot's own
 
 
 def is_error(text: str) -> bool:
-    """True if a final message is an error of the CLI or its service; one that quotes an error is not.
-
-    It begins with the words that CLIs put before an error, and its first paragraph says what went wrong with the
-    service, the account or the request.
-    """
-    if len(text) > LONGEST_ERROR or not _ERROR.match(text):
-        return False
-    first = text.strip().partition("\n\n")[0]
-    return kind_of(first) is not Kind.UNKNOWN or bool(re.search(r"\b[45]\d\d\b", first))
+    """True if a final message is an error of the CLI or its service; a text that quotes one begins with other words."""
+    text = text.strip()
+    if len(text) > LONGEST_ERROR or _ERROR.match(text) or not _PREFIX.match(text):
+        return bool(_ERROR.match(text))
+    first = text.partition("\n\n")[0]
+    return kind_of(first) is not Kind.UNKNOWN or bool(_STATUS.search(first))
 
 
 def _error(record: Json, into: Gathered) -> None:
@@ -129,11 +124,20 @@ def _error(record: Json, into: Gathered) -> None:
     found = data if isinstance(data, dict) else {"message": data}
     details = [found.get(key) for key in ("details", "message", "error", "detail")]
     words = [each for each in details if isinstance(each, str) and each not in message]
-    text = ": ".join([message, *words[:1]]).strip(": ") or "unknown error"
+    text = _plain(": ".join([message, *words[:1]]).strip(": "))
     kind = next((found[key] for key in ("errorKind", "errorName", "type") if isinstance(found.get(key), str)), "")
     statuses = [code, *(found.get(key) for key in ("status", "statusCode", "httpStatus", "code"))]
     status = next((each for each in statuses if type(each) is int and 400 <= each < 600), None)
     into.fail(text, "aborted" if record.get("cancelled") else kind, status)
+
+
+def _plain(message: str) -> str:
+    """Return the message of an error that gemini passes on as the JSON of its service."""
+    try:
+        found = loads(message) if message.startswith("{") else None
+    except ValueError:
+        return message
+    return str(inner(found, "error").get("message") or message)
 
 
 def _usage(record: Json, into: Gathered) -> None:
@@ -149,7 +153,8 @@ def _usage(record: Json, into: Gathered) -> None:
         into.usage = found
     if len(shares) > 1 and Usage(*map(sum, zip(*shares.values(), strict=True))) == found:
         into.shares = shares
-    into.model = into.model or next(iter(shares), "")
+    if into.model in ("", "auto", "default") and len(shares) == 1:
+        into.model = next(iter(shares))
 
 
 def _tokens(usage: Json) -> Usage:
