@@ -153,12 +153,13 @@ def _meant(name: str, known: list[str]) -> str:
 
 
 def _agent(name: str, table: dict[str, Any]) -> Agent:
-    command = table["command"]
+    command, output = table["command"], table.get("output", "text")
+    way = table.get("prompt", "argument" if "{prompt}" in command else "stdin")
     return Agent(
         name=name,
         command=command,
-        prompt=table.get("prompt", "argument" if "{prompt}" in command else "stdin"),
-        output=table.get("output", "text"),
+        prompt="stdin" if output == ACP else way,  # of rooda's client, which sends it over the protocol
+        output=output,
         stop=table.get("stop", "TERM"),
         keep_background=table.get("keep_background", False),
         exit_grace=float(table.get("exit_grace", EXIT_GRACE)),
