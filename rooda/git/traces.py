@@ -83,6 +83,20 @@ def folders(workspace: str) -> tuple[str, str, str]:
     return upward(real)[-1], os.path.realpath(folder), os.path.realpath(common)
 
 
+MOST_REFS = 5000
+
+
+def tips(common: str) -> frozenset[str]:
+    """Return the commits of branches, remote branches and tags, from the files of a repository's git folder."""
+    packed = _text(os.path.join(common, "packed-refs")) if common else ""
+    found = set(re.findall(r"(?m)^\^?([0-9a-f]{40,64})\b", packed))
+    for kind in ("heads", "remotes", "tags") if common else ():
+        for folder, _, names in os.walk(os.path.join(common, "refs", kind)):
+            if len(found) < MOST_REFS:
+                found.update(_text(os.path.join(folder, name)).strip() for name in names)
+    return frozenset(each for each in found if re.fullmatch("[0-9a-f]{40,64}", each))
+
+
 def work_trees(top: str) -> list[str]:
     """Return the other work trees of the repository at `top`: its main one and its worktrees."""
     folder = _git_folder(top)

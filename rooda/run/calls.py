@@ -2,6 +2,8 @@
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
 
 from rooda.agents import call as agents_call
 from rooda.agents import command
@@ -28,6 +30,9 @@ from rooda.run.events import Events
 from rooda.run.folder import RunFolder
 from rooda.run.records import Command, CommandResult
 
+if TYPE_CHECKING:
+    from rooda.run.walls import SessionWalls
+
 NOT_ASKED = Reply(1, 0.0, ended="not-started", outcome=USAGE_LIMIT)
 EXCERPT = 500  # characters of a failed call's output in the log, from its beginning and from its end
 _FROM_TRANSCRIPT = (  # fields that a raw command does not have
@@ -48,7 +53,9 @@ class AgentCalls:
         commands: CommandRunner,
         gate: BudgetGate,
         signalled: Callable[[], int],
+        walls: "SessionWalls | None" = None,
     ) -> None:
+        self._walls = walls
         self._context, self._folder, self._events, self._ledger = context, folder, events, ledger
         self._commands, self._gate, self._signalled = commands, gate, signalled
         self._refused_once: set[str] = set()  # agents whose last request was refused without a known reason
@@ -111,7 +118,8 @@ class AgentCalls:
         agents = agents_call.prepare(calls, self._context, self._on_start, self._on_silence)
         checks = self._commands.specs(commands)
         try:
-            ended = supervise.run_all([*agents.specs, *checks], self._context.signals, agents.tick, self._sync)
+            with self._walls.watched(self._folder.ready(), self._events.emit) if self._walls else nullcontext():
+                ended = supervise.run_all([*agents.specs, *checks], self._context.signals, agents.tick, self._sync)
             replies = self._with_costs(agents.replies(ended[: len(agents.specs)]))
             replies = [self._judged_again(call, reply) for call, reply in zip(calls, replies, strict=True)]
             self._signalled()

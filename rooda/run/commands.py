@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, NamedTuple
 
 from rooda.agents.context import CallContext
 from rooda.base import files
@@ -11,6 +12,9 @@ from rooda.processes import supervise
 from rooda.run.event_records import Emit, GateEnded, GateStarted
 from rooda.run.records import Command, CommandResult, Gate, GateResult, Gates
 from rooda.run.setup import Setup
+
+if TYPE_CHECKING:
+    from rooda.run.walls import SessionWalls
 
 READ = 16_384  # bytes at the end of a failed gate's output, in which rooda looks for a line to show
 LONGEST_LINE = 300  # characters of that line
@@ -33,8 +37,10 @@ def limits_of(setup: Setup) -> CommandLimits:
 class CommandRunner:
     """Runs the commands of one session."""
 
-    def __init__(self, context: CallContext, limits: CommandLimits, emit: Emit) -> None:
-        self._context, self._limits, self._emit = context, limits, emit
+    def __init__(
+        self, context: CallContext, limits: CommandLimits, emit: Emit, walls: "SessionWalls | None" = None
+    ) -> None:
+        self._context, self._limits, self._emit, self._walls = context, limits, emit, walls
 
     def check(self, gates: tuple[Gate, ...], iteration: int) -> Gates:
         """Run all gates in order, even if one fails. A signal skips the remaining gates."""
@@ -71,7 +77,10 @@ class CommandRunner:
         return [ran for each in rounds for ran in self._ended(self.specs(each))]
 
     def _ended(self, specs: Sequence[supervise.Spec]) -> list[CommandResult]:
-        return results_of(supervise.run_all(specs, self._context.signals, self._context.tick), specs)
+        folder = os.path.dirname(specs[0].output) if specs else ""
+        with self._walls.watched(folder, self._emit) if self._walls else nullcontext():
+            ended = supervise.run_all(specs, self._context.signals, self._context.tick)
+        return results_of(ended, specs)
 
     def specs(self, commands: Sequence[Command]) -> list[supervise.Spec]:
         return [self._spec(command) for command in commands]

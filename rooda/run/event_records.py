@@ -114,6 +114,8 @@ class Summary(TypedDict, total=False):
     gates: Mapping[str, str]
     red_before: list[str]
     sandbox_off: str
+    restored: list[str]
+    refused: list[str]
     files: int
     added: int
     removed: int
@@ -139,7 +141,8 @@ class SessionEnd(Event, name=""):
     # over all sessions of the run: `iterations`, those of them that `failed` or were `cut_off`; `calls` with `cost` in
     # dollars and `tokens`, and those of `unknown` cost; the last verdict of each of the `gates`, and the gates that
     # were `red_before` the first iteration, if there was a baseline; in a git repository `files` and lines `added` and
-    # `removed` since the start of the run, and `commits`; `sandbox_off`, why `auto` found no sandbox
+    # `removed` since the start of the run, and `commits`; `sandbox_off`, why `auto` found no sandbox;
+    # the guarded files `restored` and the hosts `refused`
     summary: Summary
     mac: str = ABSENT  # only if the user has a key: signature of all lines up to and including this one without `mac`
 
@@ -310,6 +313,19 @@ class SnapshotOmitted(Event, name="snapshot.omitted"):
     """Private files, which no other user may read, are not in the snapshots. See [the safety net](safety.md)."""
 
     paths: list[str]  # relative to the repository; each file is reported once in a session
+
+
+class FilesRestored(Event, name="files.restored"):
+    """An agent or a gate changed files that start something for people or tools. rooda put them back."""
+
+    paths: list[str]  # relative to the top of the repository, else to the workspace
+    kept: str  # the folder that has what the agent wrote
+
+
+class NetworkRefused(Event, name="network.refused"):
+    """A process in the sandbox asked for a host that it may not reach. Emitted once for each host of a session."""
+
+    host: str  # host and port
 
 
 class SandboxChosen(Event, name="sandbox.chosen"):

@@ -85,13 +85,13 @@ class Session:
         self._report_walls()
         self._watch = self._watching(owner)
         self._ledger = Ledger(held, folder.run, self._events.warn)
-        self._commands = CommandRunner(self.context, self._limits, self.emit)
+        self._commands = CommandRunner(self.context, self._limits, self.emit, self._walls)
         self._prompt = PromptFile(folder)
         self._purse, self.inbox = self._purse_of(owner), Inbox(folder, workspace, owner, self.emit)
         self._gate = self._budget_gate(owner)
         self.reached_limit = self._gate.reached_limit
         self.calls = AgentCalls(
-            self.context, folder, self._events, self._ledger, self._commands, self._gate, self.signalled
+            self.context, folder, self._events, self._ledger, self._commands, self._gate, self.signalled, self._walls
         )
         signals.when_abandoned, signals.when_stopping = self._ledger.abandon, self._report_stopping
 

@@ -5,7 +5,16 @@ from collections.abc import Collection
 from rooda.base.json import Json
 from rooda.run.spending import Spent
 
-EVENTS = ("iteration.started", "agent.started", "agent.ended", "gate.ended", "baseline.ended", "sandbox.chosen")
+EVENTS = (
+    "iteration.started",
+    "agent.started",
+    "agent.ended",
+    "gate.ended",
+    "baseline.ended",
+    "sandbox.chosen",
+    "files.restored",
+    "network.refused",
+)
 PASS = "pass"
 
 
@@ -23,6 +32,8 @@ class Tally:
         self.calls = self.unknown = self.tokens = 0
         self.cost = 0.0
         self.gates: dict[str, str] = {}  # last verdict of each gate, keyed by name
+        self.restored: dict[str, None] = {}  # guarded files that were put back
+        self.refused: dict[str, None] = {}  # hosts that were asked for in vain
         self.sandbox_off = ""  # why there is no sandbox although one was asked for
         self.red_before: list[str] | None = None  # gates that failed before the first iteration, if they were run
 
@@ -40,6 +51,10 @@ class Tally:
             self.gates[str(record["gate"])] = str(record["verdict"])
         elif event == "sandbox.chosen":
             self.sandbox_off = str(record["why"])
+        elif event == "files.restored":
+            self.restored |= dict.fromkeys(map(str, record["paths"]))
+        elif event == "network.refused":
+            self.refused |= {str(record["host"]): None}
         elif event == "baseline.ended":
             self.red_before = [str(name) for name in record["failed"]]
         elif event in self._turn_ends and not _is_below_top(record):
@@ -83,6 +98,7 @@ class Tally:
             **{"calls": self.calls, "unknown": self.unknown, "cost": round(self.cost, 6), "tokens": self.tokens},
             "gates": dict(self.gates),
             **({"sandbox_off": self.sandbox_off} if self.sandbox_off else {}),
+            **{key: [*getattr(self, key)] for key in ("restored", "refused") if getattr(self, key)},
             **({} if self.red_before is None else {"red_before": self.red_before}),
         }
 

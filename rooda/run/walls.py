@@ -3,16 +3,19 @@
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from rooda.agents.records import Agent
 from rooda.base import dirs, files
 from rooda.base.secret_names import looks_secret
-from rooda.errors import ConfigProblem
+from rooda.errors import ConfigProblem, RoodaError
 from rooda.processes import sandbox as bubblewrap
 from rooda.processes.sandbox import READ, Mount
 from rooda.processes.supervise import Most, Spec
 from rooda.run import project_walls
+from rooda.run.event_records import Emit, FilesRestored, Problem
+from rooda.run.guarded_files import GuardedFiles
 from rooda.run.setup import Setup
 
 OFF, AUTO, WORKSPACE, READ_ONLY = "off", "auto", "workspace", "read-only"
@@ -60,7 +63,28 @@ class SessionWalls:
         self._sandbox, self._project = sandbox, project_walls.project_of(workspace, env)
         self._home = env.get("HOME", "")
         self._shown: Sequence[str] = ()
+        self._guarded, self._rounds = GuardedFiles(self._project, sandbox.allow), 0
         project_walls.prepare(self._project)
+
+    @contextmanager
+    def watched(self, folder: str, emit: Emit) -> Iterator[None]:
+        """Compare the guarded files before and after processes run, and put back what they have changed.
+
+        `folder`: the run's folder, in which their versions are kept.
+        """
+        if self.mode != OFF:
+            self._guarded.begin()
+        yield
+        if self.mode != OFF:
+            self._rounds += 1
+            kept = os.path.join(folder, f"put-back-{self._rounds}")
+            try:
+                paths = self._guarded.put_back(kept)
+            except (OSError, RoodaError) as problem:
+                emit(Problem(text=f"Guarded files can't be put back: {problem}"))
+            else:
+                if paths:
+                    emit(FilesRestored(paths=paths, kept=kept))
 
     def show(self, paths: Sequence[str]) -> None:
         self._shown = paths[-MOST_SHOWN:]

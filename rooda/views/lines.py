@@ -126,6 +126,17 @@ def _sandbox(record: Json) -> list[Line]:
     return [Line("debug", f"Sandbox: {record['mode']}", to_stderr=True)]
 
 
+def _restored(record: Json) -> list[Line]:
+    names = ", ".join(str(path) for path in record["paths"][:MOST_NAMES])
+    text = f"Put back, because agents and gates may not change it: {names}"
+    hint = f"  what was written: {relative(record['kept'])}; to allow it: [sandbox] allow"
+    return [warning(text, to_stderr=True), Line("warn", hint, to_stderr=True)]
+
+
+def _refused(record: Json) -> list[Line]:
+    return [warning(f"Refused: a connection to {record['host']} (to allow it: [sandbox] hosts)", to_stderr=True)]
+
+
 def _problem(record: Json) -> list[Line]:
     return [warning(record["text"], to_stderr=True)]
 
@@ -194,6 +205,8 @@ _MAKERS: LineMakers = {
     "snapshot.omitted": _left_out,
     "problem": _problem,
     "sandbox.chosen": _sandbox,
+    "files.restored": _restored,
+    "network.refused": _refused,
     "resting": _resting,
     "stopping": _stopping,
 }

@@ -36,7 +36,7 @@ def summary(record: Json, words: Words) -> list[Line]:
         _row("gates", _gates(facts)),
         _row("changes", _changes(facts)),
         _row("cost", _cost(facts)),
-        _row("sandbox", f"off: {facts['sandbox_off']}" if "sandbox_off" in facts else ""),
+        _row("sandbox", _sandbox(facts)),
         _row("next", next_command(record, words.next), whole=True),
     ]
     return [Line("info", row, to_stderr=True) for row in rows if row]
@@ -105,6 +105,14 @@ def _cost(facts: Json) -> str:
     cost = f"{dollars(facts['cost'])}{'+' if facts['unknown'] else ''}" if known else "unknown"
     tokens = f", {facts['tokens']:,} tokens" if facts["tokens"] else ""
     return f"{cost}{tokens}, {counted(facts['calls'], 'call')}"
+
+
+def _sandbox(facts: Json) -> str:
+    parts = [f"off: {facts['sandbox_off']}"] if "sandbox_off" in facts else []
+    for key, what in (("restored", "put back"), ("refused", "refused")):
+        if names := facts.get(key):
+            parts.append(f"{what}: {', '.join(map(str, names))}")
+    return "; ".join(parts)
 
 
 def next_command(record: Json, of_kind: Callable[[Json], str]) -> str:

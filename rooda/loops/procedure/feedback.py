@@ -32,7 +32,7 @@ class Past:
 
     EVENTS = (
         *("iteration.started", "agent.started", "agent.ended", "gate.ended", "iteration.ended", "snapshot.taken"),
-        *("baseline.started", "baseline.ended"),
+        *("baseline.started", "baseline.ended", "files.restored", "network.refused"),
     )
 
     def __init__(self, events: Iterable[Json] = (), limit: int = 0) -> None:
@@ -43,6 +43,8 @@ class Past:
         self.has_failed = False  # an iteration failed or was cut off
         self.began = self.newest = ""  # snapshots: when the last iteration began, and the latest one
         self._stage = ""  # of the current iteration: agent | gates
+        self.walls: list[str] = []  # what the sandbox prevented in the last iteration, one line each
+        self._prevented: list[str] = []  # and in the current one
         self._before = ""  # the snapshot when the current iteration began
         for record in events:
             self.add(record)
@@ -62,6 +64,10 @@ class Past:
             self._checked.append(name)
         elif event == "iteration.ended":
             self._close(record)
+        elif event == "files.restored":
+            self._prevented.append(f"You may not change these files; rooda put them back: {', '.join(record['paths'])}")
+        elif event == "network.refused":
+            self._prevented.append(f"The sandbox has no connection to {record['host']}.")
         elif event in ("baseline.started", "baseline.ended"):
             self._checked.clear()
         elif event == "snapshot.taken":
@@ -76,6 +82,7 @@ class Past:
 
     def _close(self, record: Json) -> None:
         self.last, self.began = record, self._before
+        self.walls, self._prevented = self._prevented, []
         self._checked.clear()
         self.has_failed = self.has_failed or record["outcome"] != "success"
         self._stage = ""

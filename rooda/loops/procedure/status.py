@@ -31,7 +31,7 @@ class Status:
         notes = self._session.inbox.notes(past.number)
         if not procedure.feedback:
             return feedback.section(past, (), Facts(notes=notes)) if notes else ""
-        remarks = feedback.remarks(procedure, past.last)
+        remarks = [*feedback.remarks(procedure, past.last), *past.walls]
         if not (gates or past.has_failed or notes or remarks):
             return ""
         workspace, failed = self._session.context.workspace, past.failed(gates)
