@@ -44,7 +44,7 @@ DOORS = {
     "yaml": {"base/yaml"},
     "ctypes": {"processes/linux"},
     "shutil": {"settings/detect"},
-    "socket": {"processes/systemd"},
+    "socket": {"processes/systemd", "processes/proxy"},
     "click": {"cli/", "loops/options", "tasks/cli", *(f"loops/{kind}/cli" for kind in KINDS)},
     "asyncio": set(),
     "threading": set(),

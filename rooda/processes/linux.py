@@ -1,5 +1,7 @@
 """Makes Linux system calls: adopt orphans, signal a parent's death, mark processes. No effect on other systems."""
 
+import errno
+import os
 import sys
 
 from rooda.base import files
@@ -17,6 +19,20 @@ def adopt_orphans() -> bool:
 def signal_on_parent_death(number: int) -> bool:
     """Have the kernel send this process a signal when its parent dies; False if the system doesn't support that."""
     return _prctl(_PR_SET_PDEATHSIG, number)
+
+
+_CLONE_NEWUSER, _CLONE_NEWNET, _NS_GET_USERNS = 0x10000000, 0x40000000, 0xB701
+
+
+def join_network(pid: int) -> None:
+    """Move this process into the network of another one, which this user started in a sandbox; OSError on failure."""
+    network = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    owner = libc("ioctl", network, _NS_GET_USERNS)
+    if owner is None or owner < 0:
+        raise OSError(errno.ENOTSUP, "the kernel does not tell who owns a network")
+    for descriptor, kind in ((owner, _CLONE_NEWUSER), (network, _CLONE_NEWNET)):
+        if libc("setns", descriptor, kind) != 0:
+            raise OSError(errno.EPERM, "the network of the sandbox can't be joined")
 
 
 def mark_self(run: str) -> bool:

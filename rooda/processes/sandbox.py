@@ -1,10 +1,11 @@
 """Runs a process in a sandbox: builds bubblewrap's command line for what it may see, change and reach."""
 
 import os
+import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rooda.base import files
 
@@ -101,3 +102,30 @@ def arguments(words: Sequence[str]) -> int:
     files.write_all(descriptor, b"".join(os.fsencode(word) + b"\0" for word in words))
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
+
+
+class Gate:
+    """Holds a process in the sandbox until its network is open."""
+
+    def __init__(self, open_network: Callable[[int, Any], str], rules: object) -> None:
+        self._open, self._rules = open_network, rules
+        self._told, telling = os.pipe()
+        waiting, self._release = os.pipe()
+        self.passed = (telling, waiting)
+        self.words = ("--info-fd", str(telling), "--block-fd", str(waiting))
+
+    def admit(self) -> None:
+        """Open the network of the process that was started, and let it begin. Without a network it begins, too."""
+        try:
+            said = b""
+            while b"}" not in said and (more := os.read(self._told, 4096)):
+                said += more
+            found = re.search(rb'"child-pid": (\d+)', said)
+            if found:
+                self._open(int(found[1]), self._rules)
+            os.write(self._release, b"1")
+        except BrokenPipeError:
+            pass
+        finally:
+            os.close(self._told)
+            os.close(self._release)

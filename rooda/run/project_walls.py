@@ -113,11 +113,11 @@ def _around(folder: str) -> list[str]:
     return [parent] if own and has_library else [real]
 
 
-def of_settings(project: Project, sandbox: Sandbox, writable: bool) -> Iterator[Mount]:
+def of_settings(project: Project, sandbox: Sandbox) -> Iterator[Mount]:
     """Yield the mounts that [sandbox] adds."""
     for name in sandbox.read:
         yield from shared(project, name, READ)
-    for name in sandbox.write if writable else ():
+    for name in sandbox.write:
         path = expanded(project, name)
         if not os.path.lexists(path):
             files.make_folder(path)

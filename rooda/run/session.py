@@ -258,6 +258,8 @@ class Session:
         supervise.end_leftovers(self._signals, self._limits.grace)
         if self._watch:
             self._watch.end(self.folder.run, self.context.workspace)
+        if self._walls:
+            self._walls.close()
         self._purse.close()
         self._journal.sync()
         self._journal.close()

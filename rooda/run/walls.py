@@ -10,15 +10,19 @@ from rooda.agents.records import Agent
 from rooda.base import dirs, files
 from rooda.base.secret_names import looks_secret
 from rooda.errors import ConfigProblem, RoodaError
+from rooda.processes import proxy
 from rooda.processes import sandbox as bubblewrap
-from rooda.processes.sandbox import READ, Mount
+from rooda.processes.proxy import Proxy, Rule, rule_of
+from rooda.processes.sandbox import READ, Gate, Mount
 from rooda.processes.supervise import Most, Spec
 from rooda.run import project_walls
-from rooda.run.event_records import Emit, FilesRestored, Problem
+from rooda.run.event_records import Emit, FilesRestored, NetworkRefused, Problem
 from rooda.run.guarded_files import GuardedFiles
 from rooda.run.setup import Setup
 
 OFF, AUTO, WORKSPACE, READ_ONLY = "off", "auto", "workspace", "read-only"
+AGENT, HOSTS, ON = "agent", "hosts", "on"  # networks
+ADDRESSES = ("_BASE_URL", "_API_BASE", "_ENDPOINT", "_HOST")  # endings of variables that name an agent's service
 PASSED = """
     PATH HOME USER LOGNAME SHELL LANG LANGUAGE LC_* TERM COLORTERM NO_COLOR FORCE_COLOR TZ CI VIRTUAL_ENV
     GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL GIT_COMMITTER_NAME GIT_COMMITTER_EMAIL GIT_CONFIG_NOSYSTEM
@@ -63,6 +67,9 @@ class SessionWalls:
         self._sandbox, self._project = sandbox, project_walls.project_of(workspace, env)
         self._home = env.get("HOME", "")
         self._shown: Sequence[str] = ()
+        self._proxy: Proxy | None = None
+        self._refused: set[str] = set()
+        self._problems: list[str] = []
         self._guarded, self._rounds = GuardedFiles(self._project, sandbox.allow), 0
         project_walls.prepare(self._project)
 
@@ -75,6 +82,13 @@ class SessionWalls:
         if self.mode != OFF:
             self._guarded.begin()
         yield
+        for problem in self._problems:
+            emit(Problem(text=problem))
+        self._problems = []
+        for host in self._proxy.finish_round() if self._proxy else ():
+            if host not in self._refused:
+                self._refused.add(host)
+                emit(NetworkRefused(host=host))
         if self.mode != OFF:
             self._rounds += 1
             kept = os.path.join(folder, f"put-back-{self._rounds}")
@@ -99,18 +113,41 @@ class SessionWalls:
         env = self._environment(spec.env, agent)
         program = _program(spec.argv[0], env, spec.cwd)
         mounts = [*self._mounts(env, home, program, mode != READ_ONLY or not agent), *self._outputs(agent, prompt)]
-        words = bubblewrap.words_of(mounts, self._project.workspace, network=True)
-        options = bubblewrap.arguments([*words, *project_walls.links(self._project, self._home)])
+        network, rules = self._network(agent, env)
+        gate = Gate(self._opened, rules) if network == HOSTS else None
+        words = bubblewrap.words_of(mounts, self._project.workspace, network == ON)
+        words += [*project_walls.links(self._project, self._home), *(gate.words if gate else ())]
+        options = bubblewrap.arguments(words)
         return spec._replace(
             argv=(bubblewrap.program(), "--args", str(options), "--", *spec.argv),
-            env=env,
+            env={**env, **proxy.variables()} if gate else env,
             cwd=_here(spec.cwd),
             walled=True,
             program=program,
-            passed=(options,),
+            passed=(options, *(gate.passed if gate else ())),
+            admit=gate.admit if gate else None,
             home=home,
             most=most,
         )
+
+    def _network(self, agent: Agent | None, env: Mapping[str, str]) -> tuple[str, list[Rule]]:
+        """Return off, hosts or on, and the hosts that a process may reach."""
+        sandbox, named = self._sandbox, list(self._sandbox.hosts)
+        if not agent:
+            return (sandbox.gate_network, [rule_of(name) for name in named])
+        named += agent.hosts
+        named += [value for key, value in env.items() if key.endswith(ADDRESSES) and "://" in value]
+        return (HOSTS if sandbox.network == AGENT else sandbox.network, [rule_of(name) for name in named])
+
+    def _opened(self, pid: int, rules: Sequence[Rule]) -> str:
+        self._proxy = self._proxy or Proxy()
+        problem = self._proxy.open(pid, rules)
+        self._problems += [f"The sandbox has no network: {problem}"] if problem else []
+        return problem
+
+    def close(self) -> None:
+        if self._proxy:
+            self._proxy.close()
 
     def _most(self) -> Most | None:
         most = Most(self._sandbox.max_memory, self._sandbox.max_processes, self._sandbox.max_output)
@@ -120,7 +157,7 @@ class SessionWalls:
         yield from bubblewrap.hidden()
         yield from project_walls.of_home(self._project, home, env, program)
         yield from project_walls.of_project(self._project, writable)
-        yield from project_walls.of_settings(self._project, self._sandbox, writable)
+        yield from project_walls.of_settings(self._project, self._sandbox)
 
     def _outputs(self, agent: Agent | None, prompt: str) -> Iterator[Mount]:
         """Yield mounts of the run's files that a process may read: the last gates' outputs, and its prompt."""

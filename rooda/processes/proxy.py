@@ -1,0 +1,309 @@
+"""Lets processes in a sandbox without network reach chosen hosts, through a proxy that listens inside the sandbox.
+
+The proxy is a child of the loop. For each sandbox it forks a helper that joins the sandbox's network namespace, opens
+the listening sockets there and passes them back; a socket stays in the namespace that it was made in. So nothing has
+to start in the sandbox, and no port of this machine is opened.
+"""
+
+import json
+import os
+import select
+import signal
+import socket
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from rooda.base.json import Json
+from rooda.processes import ending, linux
+
+PORT = 3128  # in the sandbox
+WEB = (80, 443)  # ports of a host that is named without a port
+LOOPBACK = ("localhost", "127.0.0.1")
+_MOST_WAITING = 128  # connections
+_HEAD = 65_536  # bytes of a request's head
+_CHUNK = 65_536
+_CONNECT = 30.0  # seconds to connect to a host
+_MOST_CONNECTIONS = 200
+_HANDLED = (
+    *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGCHLD, signal.SIGTSTP),
+    *(signal.SIGCONT, signal.SIGUSR1, signal.SIGUSR2),
+)
+
+
+class Rule(NamedTuple):
+    """A host that may be reached; `*.example.org` means all hosts below. `port` 0: the ports of the web."""
+
+    host: str
+    port: int = 0
+
+
+def rule_of(text: str) -> Rule:
+    """Return the rule that a setting means: HOST or HOST:PORT, or an address with a scheme."""
+    if "://" in text:
+        parts = urlsplit(text)
+        return Rule((parts.hostname or "").lower(), parts.port or (80 if parts.scheme == "http" else 443))
+    host, _, port = text.rpartition(":")
+    return Rule(host.lower(), int(port)) if host and port.isdecimal() else Rule(text.lower())
+
+
+def allows(rules: Sequence[Rule], host: str, port: int) -> bool:
+    host = host.lower().rstrip(".")
+    return any(
+        port in ((rule.port,) if rule.port else WEB)
+        and (host == rule.host or (rule.host.startswith("*.") and host.endswith(rule.host[1:])))
+        for rule in rules
+    )
+
+
+def variables() -> dict[str, str]:
+    """Return the variables that make programs use the proxy."""
+    address = f"http://127.0.0.1:{PORT}"
+    names = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
+    return {**dict.fromkeys(names, address), "NODE_USE_ENV_PROXY": "1"}
+
+
+class Proxy:
+    """The proxy of a session, as the loop sees it."""
+
+    def __init__(self) -> None:
+        self._line, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._asked: list[str] = []
+        self._pid = _forked(lambda: _serve(there), there)
+        there.close()
+        ending.spared.add(self._pid)  # a sweep after a call must not end it
+
+    def open(self, pid: int, rules: Sequence[Rule]) -> str:
+        """Open the proxy in the network of a process, and return the problem if that fails."""
+        try:
+            self._line.send(json.dumps({"pid": pid, "rules": rules}).encode())
+            while said := self._line.recv(_CHUNK):
+                answer: Json = json.loads(said)
+                if "problem" in answer:
+                    return str(answer["problem"])
+                self._asked.append(str(answer["refused"]))
+        except OSError as problem:
+            return str(problem.strerror)
+        return "the proxy has ended"
+
+    def finish_round(self) -> list[str]:
+        """Close the proxy in all sandboxes, which have ended; return the hosts that were asked for in vain."""
+        with suppress(OSError):
+            self._line.send(b"{}")
+            while said := self._line.recv(_CHUNK, socket.MSG_DONTWAIT):
+                self._asked.append(str(json.loads(said)["refused"]))
+        found, self._asked = self._asked, []
+        return list(dict.fromkeys(found))
+
+    def close(self) -> None:
+        self._line.close()
+        ending.spared.discard(self._pid)
+        ending.kill(self._pid)
+        with suppress(ChildProcessError):
+            os.waitpid(self._pid, 0)
+
+
+def _forked(work: Callable[[], None], *kept: socket.socket) -> int:
+    """Run `work` in a child process that ends with this one and has no descriptors but `kept`; return its PID."""
+    parent, pid = os.getpid(), os.fork()
+    if pid:
+        return pid
+    try:
+        signal.set_wakeup_fd(-1)
+        for number in _HANDLED:
+            signal.signal(number, signal.SIG_DFL)
+        linux.signal_on_parent_death(signal.SIGKILL)
+        _close_others({each.fileno() for each in kept})
+        if os.getppid() == parent:
+            work()
+    finally:
+        os._exit(0)
+
+
+def _close_others(kept: Collection[int]) -> None:
+    """Close every other descriptor, such as that of the lock, and replace the standard ones."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in range(3):
+        os.dup2(null, number)
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2 and int(name) not in kept:
+            with suppress(OSError):  # the descriptor of the listing itself
+                os.close(int(name))
+
+
+# In the proxy's process
+
+
+class _Door(NamedTuple):
+    """A socket that listens in a sandbox; with `target`, its connections go to this port of this machine."""
+
+    socket: socket.socket
+    rules: Sequence[Rule]
+    target: int = 0
+
+
+def _serve(line: socket.socket) -> None:
+    """Wait for orders of the loop, and for connections from sandboxes, until the loop closes its end."""
+    os.setsid()  # so that Ctrl+C at a terminal does not reach it
+    doors: list[_Door] = []
+    children: set[int] = set()
+    while True:
+        ready, _, _ = select.select([line, *(door.socket for door in doors)], [], [])
+        for door in doors:
+            if door.socket in ready:
+                _accept(line, door, children)
+        if line in ready and not (said := line.recv(_CHUNK)):
+            return
+        if line in ready and "pid" in (order := json.loads(said)):
+            problem, found = _doors(order["pid"], [Rule(*rule) for rule in order["rules"]])
+            doors += found
+            line.send(json.dumps({"problem": problem}).encode())
+        elif line in ready:
+            for door in doors:
+                door.socket.close()
+            doors = []
+
+
+def _doors(pid: int, rules: Sequence[Rule]) -> tuple[str, list[_Door]]:
+    """Return the problem, or the doors in the network of a process."""
+    targets = [rule.port for rule in rules if rule.host in LOOPBACK and rule.port not in (0, PORT)]
+    ports = list(dict.fromkeys([PORT, *targets]))
+    here, there = socket.socketpair()
+    helper = _forked(lambda: _listen(there, pid, ports), there)
+    there.close()
+    try:
+        said, descriptors, _, _ = socket.recv_fds(here, 200, len(ports))
+    except OSError as problem:
+        said, descriptors = str(problem).encode(), []
+    here.close()
+    os.waitpid(helper, 0)
+    made = [socket.socket(fileno=descriptor) for descriptor in descriptors]
+    if len(made) < len(ports):
+        return said.decode() or "no socket could be opened in the sandbox", []
+    return "", [_Door(each, rules, 0 if port == PORT else port) for each, port in zip(made, ports, strict=True)]
+
+
+def _listen(line: socket.socket, pid: int, ports: Sequence[int]) -> None:
+    """Open the ports in the network of a process, and send their sockets."""
+    try:
+        linux.join_network(pid)
+        made = []
+        for port in ports:
+            made.append(socket.socket())
+            made[-1].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            made[-1].bind(("0.0.0.0", port))  # the address of the loopback device may not be there yet
+            made[-1].listen(_MOST_WAITING)
+        socket.send_fds(line, [b"made"], [each.fileno() for each in made])
+    except OSError as problem:
+        line.send(str(problem).encode())
+
+
+def _accept(line: socket.socket, door: _Door, children: set[int]) -> None:
+    """Serve a connection in a process of its own."""
+    while children and (pid := os.waitpid(-1, 0 if len(children) >= _MOST_CONNECTIONS else os.WNOHANG)[0]):
+        children.discard(pid)
+    try:
+        client, _ = door.socket.accept()
+    except OSError:
+        return
+    children.add(_forked(lambda: _connect(line, client, door), line, client))
+    client.close()
+
+
+def _connect(line: socket.socket, client: socket.socket, door: _Door) -> None:
+    """Connect the client to where it wants to go, if it may, until both sides have closed."""
+    first = b""
+    try:
+        if door.target:
+            other = socket.create_connection(("127.0.0.1", door.target), _CONNECT)
+        else:
+            request = _request(client)
+            if request is None:
+                return client.sendall(_answer("400 Bad Request", "This is a proxy of rooda's sandbox."))
+            if not allows(door.rules, request.host, request.port):
+                refused = f"{request.host}:{request.port}"[:300]
+                line.send(json.dumps({"refused": refused}).encode(), socket.MSG_DONTWAIT)
+                return client.sendall(_answer("403 Forbidden", f"{refused} is not among the hosts of rooda's sandbox."))
+            other, first = _reach(request.host, request.port), request.rest
+            if not request.rest:
+                client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+    except OSError as problem:
+        return client.sendall(_answer("502 Bad Gateway", str(problem)))
+    other.sendall(first)
+    _pump(client, other)
+
+
+class _Request(NamedTuple):
+    host: str
+    port: int
+    rest: bytes = b""  # what to send to the host; empty for a tunnel
+
+
+def _request(client: socket.socket) -> _Request | None:
+    """Read the head of a request; None if it is none for a proxy."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        if len(data) > _HEAD or not (more := client.recv(_CHUNK)):
+            return None
+        data += more
+    method, _, rest = data.partition(b" ")
+    target, _, rest = rest.partition(b" ")
+    address = target.decode("latin-1")
+    try:
+        parts = urlsplit(f"//{address}" if method == b"CONNECT" else address)
+        host, port = parts.hostname or "", parts.port or (443 if method == b"CONNECT" else 80)
+    except ValueError:
+        return None
+    if not host or (method != b"CONNECT" and parts.scheme != "http"):
+        return None
+    if method == b"CONNECT":
+        return _Request(host, port)
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    head, _, body = rest.partition(b"\r\n\r\n")
+    fields = [each for each in head.split(b"\r\n") if not each.lower().startswith((b"proxy-", b"connection:"))]
+    text = b"\r\n".join([*fields, b"Connection: close"])
+    return _Request(host, port, method + b" " + path.encode("latin-1") + b" " + text + b"\r\n\r\n" + body)
+
+
+def _reach(host: str, port: int) -> socket.socket:
+    """Connect to a host, through the user's own proxy if there is one."""
+    proxy = urlsplit(os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy") or "")
+    spared = (os.environ.get("NO_PROXY") or os.environ.get("no_proxy") or "").replace(" ", "").split(",")
+    if not proxy.hostname or host in LOOPBACK or any(each and host.endswith(each.lstrip("*")) for each in spared):
+        return socket.create_connection((host, port), _CONNECT)
+    other = socket.create_connection((proxy.hostname, proxy.port or 80), _CONNECT)
+    other.sendall(f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+    said = b""
+    while b"\r\n\r\n" not in said and (more := other.recv(1)):
+        said += more
+    if b" 200 " not in said.partition(b"\r\n")[0]:
+        raise OSError(f"the proxy {proxy.hostname} refused: {said[:200].decode('latin-1')}")
+    return other
+
+
+def _pump(*sides: socket.socket) -> None:
+    """Copy bytes between two connections until both have ended."""
+    for side in sides:
+        side.settimeout(None)
+    other = {sides[0]: sides[1], sides[1]: sides[0]}
+    opened = set(sides)
+    while opened:
+        for side in select.select(list(opened), [], [])[0]:
+            data = b""
+            with suppress(OSError):
+                data = side.recv(_CHUNK)
+            try:
+                if data:
+                    other[side].sendall(data)
+                else:
+                    opened.discard(side)
+                    other[side].shutdown(socket.SHUT_WR)
+            except OSError:
+                return
+
+
+def _answer(status: str, text: str) -> bytes:
+    body = f"{text}\n".encode("utf-8", "replace")
+    head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    return head.encode() + body
