@@ -215,7 +215,8 @@ def turns_of(harness: Harness) -> list[Json]:
     if harness.subject.answer:
         return [{"text": harness.subject.answer}]
     write = {"path": os.path.join(harness.work, "made.txt"), "content": MADE}
-    return [{"write": write}, {"shell": "echo hi > shell.txt"}, {"text": LAST}]
+    finish = harness.subject.test.get("finish")
+    return [{"write": write}, {"shell": "echo hi > shell.txt"}, {"shell": finish} if finish else {"text": LAST}]
 
 
 def why_undone(harness: Harness, done: ProcessResult) -> str:

@@ -23,6 +23,7 @@ FILES = {
     ".aider.conf.yml": "aider",
     ".aider.model.settings.yml": "aider",
     ".env": "aider, gemini",
+    "agents.config.json": "nanocoder",
 }
 FOLDERS = {
     ".claude": "claude",
@@ -40,6 +41,15 @@ FOLDERS = {
     ".kilocode": "kilo",
     ".grok": "grok",
     ".github": "copilot",
+    ".vibe": "vibe",
+    ".goose": "goose",
+    ".kimi-code": "kimi",
+    ".omp": "omp",
+    ".cline": "cline",
+    ".clinerules": "cline",
+    ".continue": "cn",
+    ".nanocoder": "nanocoder",
+    ".openhands": "openhands",
 }
 _CODE = {"hooks", "plugin", "plugins", "tool", "tools", "extension", "extensions"}  # the CLI runs their files by itself
 _WORDS = {"agent", "agents", "command", "commands", "droids", "mode", "modes", "prompts", "skill", "skills"}
@@ -99,7 +109,7 @@ def _known_names(folder: str) -> list[str]:
     """Return the names of a CLI's files in the folder, in any case, as macOS opens `.MCP.json` as `.mcp.json`."""
     try:
         with os.scandir(folder) as entries:
-            return [entry.name for entry in entries if entry.name[:1] in ".oO" and _is_known(entry.name.lower())]
+            return [entry.name for entry in entries if entry.name[:1] in ".oOaA" and _is_known(entry.name.lower())]
     except OSError:
         return []
 

@@ -12,7 +12,10 @@ ACP = "acp"  # agents that speak the Agent Client Protocol; a client in between 
 # Programs that ask over it before they change anything, and programs that change files without asking.
 ASKING = frozenset({"claude-agent-acp", "copilot", "gemini", "goose", "grok", "qwen", "vibe-acp"})
 NOT_ASKING = frozenset({"codex-acp", "kilo", "kimi", "omp", "opencode"})
-OUTPUTS = ("claude", "codex", "gemini", "opencode", "copilot", "droid", "pi", "aider", ACP)
+OUTPUTS = (
+    *("claude", "codex", "gemini", "opencode", "copilot", "droid", "pi", "aider", ACP),
+    *("goose", "kimi", "vibe", "cline", "cn", "nanocoder", "openhands", "mini"),
+)
 PROGRAMS = (*OUTPUTS, "amp", "qwen")  # each a file in `clis/`; the last two print claude's records
 NEWEST = "newest"  # matches the last two names in a sorted folder, which are the newest dates
 
@@ -50,6 +53,7 @@ class Reader(NamedTuple):
     line: Callable[[str, "Gathered"], None] | None = None  # takes one line, if the output is not JSON
     unparsed: Callable[[str, "Gathered"], None] | None = None  # takes a line that is not a record
     kinds: tuple[str, ...] = ()  # types of its records; "session." stands for all that begin with it; empty: not known
+    spread: bool = False  # a record takes several lines, from `{` alone to `}` alone
     kind: str = "type"  # the key of a record that has its type
     last: tuple[str, ...] = ()  # types of its final record; the CLI may hang after it
     compacts_forever: bool = False  # may compact a full context again and again

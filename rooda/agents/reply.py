@@ -152,7 +152,8 @@ def _usage(
         shares = sessions.usage_of(call.agent.output, facts.session or session_id(transcript), env)
         model = model or next(iter(shares), "")
     usage = facts.usage or sessions.total(shares)
-    parts = shares if len(shares) > 1 else {next(iter(shares), model or call.agent.model): usage or Usage()}
+    only = next(iter(shares), "") or model or call.agent.model
+    parts = shares if len(shares) > 1 else {only: usage or Usage()}
     return usage, model, prices.cost_of_call(facts.cost, usage, parts, call.agent.prices)
 
 

@@ -56,6 +56,8 @@ def take_line(found: Reader, line: bytes, into: Gathered) -> None:
     if found.line:
         found.line(line.decode("utf-8", "replace"), into)
         return
+    if found.spread:
+        line = _whole(line, into)
     records = _records(line) if found.record else []
     for record in records:
         _take(found, record, into)
@@ -63,6 +65,15 @@ def take_line(found: Reader, line: bytes, into: Gathered) -> None:
         into.unparsed(line)
         if found.unparsed:
             found.unparsed(line[:2000].decode("utf-8", "replace"), into)
+
+
+def _whole(line: bytes, into: Gathered) -> bytes:
+    """Return a record that is spread over lines at its last line, and nothing before; other lines as they are."""
+    begun, stripped = into.memory.get("begun", b""), line.rstrip()
+    if not begun and stripped != b"{":
+        return line
+    into.memory["begun"] = begun = begun + stripped + b"\n" if len(begun) < LONGEST else b""
+    return into.memory.pop("begun") if stripped == b"}" and begun else b""
 
 
 def _take(found: Reader, record: Json, into: Gathered) -> None:

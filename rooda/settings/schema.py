@@ -455,6 +455,7 @@ AGENT_TEST = {
         "for a CLI that offers the model no tools: the model's answer that makes it write the file made.txt with "
         "the line `from the model`",
     ),
+    "finish": Key(TEXT, "for a CLI that ends only by a command of the model: the shell command that ends it"),
 }
 
 AGENT = {

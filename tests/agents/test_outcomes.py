@@ -16,11 +16,14 @@ from rooda.agents import backoff, clis, hang_detection, transcript
 from rooda.agents.outcome import judge
 from rooda.agents.reader import OUTPUTS, PROGRAMS, reader
 from rooda.agents.records import Facts, Usage
+from tests.kit.clis import failures
+from tests.kit.clis.cases import FAILURES, NEWER
 
 GOLDEN = Path(__file__).parent / "golden"
-OUTPUT = {"qwen": "claude"}  # a CLI that prints another's records
+OUTPUT = {"qwen": "claude", "grok": "claude", "kilo": "opencode", "omp": "pi"}  # CLIs that print another's records
 OUTCOMES = {
-    "auth": "auth", "error_midway": "auth", "forbidden": "auth", "no_key": "auth", "no_credit": "auth",
+    "auth": "auth", "payment": "auth", "error_midway": "auth", "forbidden": "auth", "no_key": "auth",
+    "no_credit": "auth",
     "not_logged_in": "auth", "success": "ok", "promise": "ok", "thinking": "ok", "failing_tool": "ok",
     "older_model": "ok", "usage_warning": "ok", "rate_limit": "rate_limit", "rate_limit_wait": "rate_limit",
     "overloaded": "rate_limit", "usage_limit": "usage_limit", "usage_limit_weekly": "usage_limit",
@@ -43,8 +46,10 @@ CASES = sorted(path.relative_to(GOLDEN).as_posix()[:-4] for path in GOLDEN.glob(
 
 
 def facts_of(name: str) -> Facts:
-    cli = name.partition("/")[0]
-    return transcript.facts_of(OUTPUT.get(cli, cli), str(GOLDEN / f"{name}.out"))
+    output, path = OUTPUT.get(cli := name.partition("/")[0], cli), str(GOLDEN / f"{name}.out")
+    gathered = transcript.read(output, path)
+    transcript.take_report(output, path, gathered)
+    return gathered.facts()
 
 
 def recorded(name: str) -> dict[str, Any]:
@@ -141,7 +146,8 @@ def test_edits_and_tools_are_seen() -> None:
     assert facts_of("copilot/denied").denied == ("create", "bash")
     assert facts_of("opencode/denied").denied == ("write",)
     assert facts_of("droid/denied_call").denied == ("Execute",)
-    assert {outcome(f"{cli}/denied") for cli in ("claude", "copilot", "opencode")} == {"permission_denied"}
+    assert facts_of("grok/denied").denied == ("write",)
+    assert {outcome(f"{cli}/denied") for cli in ("claude", "copilot", "opencode", "grok")} == {"permission_denied"}
 
 
 def test_tries_are_counted() -> None:
@@ -201,6 +207,32 @@ def told(output: str, *records: dict[str, Any]) -> transcript.Gathered:
     for record in records:
         transcript.take_line(reader(output), json.dumps(record).encode(), into)
     return into
+
+
+def goose_says(name: str | None, text: str) -> dict[str, Any]:
+    message = {"id": name, "role": "assistant", "content": [{"type": "text", "text": text}]}
+    return {"type": "message", "message": message}
+
+
+def test_A_11_an_error_with_exit_code_0_is_a_failure_and_a_quoted_one_is_not() -> None:
+    """goose's own messages have no ID; one of the model may quote such a message. openhands ends with the error's record."""
+    words = "Ran into this error: Status: 401 Unauthorized.\n\nPlease retry if you think this is a transient error."
+    done = {"type": "complete", "total_tokens": 9, "input_tokens": 8}
+    failed = {"type": "complete", "total_tokens": None}
+    assert judge(told("goose", goose_says(None, words), failed).facts(), "exit", 0).kind == "auth"
+    assert judge(told("goose", goose_says("chatcmpl-1", words), done).facts(), "exit", 0).kind == "ok"
+    assert judge(told("goose", goose_says(None, "Words of a later version."), failed).facts(), "exit", 0).kind != "ok"
+    said = {"kind": "MessageEvent", "source": "agent", "llm_message": {"content": [{"type": "text", "text": "Hi"}]}}
+    error = {"kind": "ConversationErrorEvent", "code": "AuthenticationError", "detail": "invalid x-api-key"}
+    assert judge(told("openhands", said).facts(), "exit", 0).kind == "ok"
+    assert judge(told("openhands", said, error).facts(), "exit", 0).kind == "auth"
+
+
+def test_A_11_no_recorded_failure_is_a_success() -> None:
+    """Of no CLI is a failure taken for a success, and each newer CLI has all of them recorded."""
+    rows = failures.table()
+    assert [(cli, case) for cli, row in rows.items() for case, each in row.items() if each.outcome == "ok"] == []
+    assert {cli for cli in NEWER if set(rows.get(cli, ())) != set(FAILURES)} == set()
 
 
 def test_a_rejected_limit_that_the_account_pays_extra_for() -> None:

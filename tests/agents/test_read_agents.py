@@ -10,6 +10,18 @@ from tests.kit.workspace import FAKE_AI, Workspace, until
 
 GOLDEN = Path(__file__).parent / "golden"
 
+SCRIPTED_VIBE = """\
+#!/bin/sh
+mkdir "$1"
+usage='"usage": {"input_tokens": 900, "cached_input_tokens": 200, "output_tokens": 50}, "cost_usd": 0.5'
+case $ROODA_ITERATION in
+1) echo '{"type": "message", "role": "assistant", "content": [{"type": "text", "text": "Done."}]}'
+   echo "{\\"outcome\\": \\"finished\\", \\"error\\": null, $usage}" >"$1/export.json";;
+*) echo "{\\"outcome\\": \\"error\\", \\"error\\": \\"Invalid API key\\", $usage}" >"$1/export.json"
+   exit 1;;
+esac
+"""
+
 
 @pytest.fixture
 def read(bare: Workspace) -> Workspace:
@@ -140,3 +152,14 @@ def test_I_31_an_unknown_record_is_counted(read: Workspace) -> None:
     (ended,) = (event for event in read.events() if event["event"] == "agent.ended")
     assert (ended["agent_outcome"], ended["unknown_records"]) == ("ok", 1)
     assert "of_next_year" in Path(ended["transcript"]).read_text()
+
+
+def test_A_11_usage_is_read_from_a_report_beside_the_transcript(bare: Workspace) -> None:
+    """{report} is a path of the call's own; there vibe writes its usage, its dollars and the reason of a failure."""
+    bare.write("vibe.sh", SCRIPTED_VIBE, mode=0o755)
+    bare.procedure("ship", 'agent = "vibe"\n')
+    bare.config(bare.read("rooda.toml") + f'\n[agents.vibe]\ncommand = "{bare.file("vibe.sh")} {{report}}"\n')
+    ran = bare.rooda("ship", "-n", "2")
+    first, second = (event for event in bare.events() if event["event"] == "agent.ended")
+    assert (first["agent_outcome"], first["cost"], first["usage"]["input"]) == ("ok", 0.5, 700), ran.both
+    assert (second["agent_outcome"], second["message"]) == ("auth", "Invalid API key")

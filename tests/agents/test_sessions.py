@@ -17,6 +17,9 @@ COPILOT = {"model": "claude-sonnet-4", "inputTokens": 1300, "outputTokens": 50, 
            "cacheWriteTokens": 100}  # fmt: skip
 GEMINI = {"input": 1300, "output": 40, "cached": 200, "thoughts": 10}
 QWEN = {"promptTokenCount": 1300, "candidatesTokenCount": 50, "cachedContentTokenCount": 200}
+KIMI = {"inputOther": 1100, "output": 50, "inputCacheRead": 200, "inputCacheCreation": 0}
+CN = {"totalCost": 0.1, "promptTokens": 1300, "completionTokens": 50, "promptTokensDetails": {"cachedTokens": 200}}
+OPENHANDS = {"model": "openai/gpt-4o", "prompt_tokens": 1300, "completion_tokens": 50, "cache_read_tokens": 200}
 
 
 def twice(usage: dict[str, int]) -> dict[str, int]:
@@ -66,6 +69,19 @@ KEPT: dict[str, tuple[str, str, list[Any], sessions.Spent]] = {
         f".qwen/projects/-home-user-project/chats/{ID}.jsonl",
         [{"type": "assistant", "uuid": "a", "model": "qwen3-coder-plus", "usageMetadata": QWEN}],
         {"qwen3-coder-plus": Usage(1100, 50, 200)},
+    ),
+    "kimi": (
+        "kimi",
+        f".kimi-code/sessions/wd_project_1/{ID}/agents/main/wire.jsonl",
+        2 * [{"type": "usage.record", "model": "kimi-k3", "usage": KIMI}],
+        {"kimi-k3": Usage(2200, 100, 400)},
+    ),
+    "cn": ("cn", f".continue/sessions/{ID}.json", [{"usage": CN, "history": []}], {"": Usage(1100, 50, 200)}),
+    "openhands": (
+        "openhands",
+        f".openhands/conversations/{ID}/base_state.json",
+        [{"stats": {"usage_to_metrics": {"agent": {"accumulated_token_usage": OPENHANDS}, "condenser": {}}}}],
+        {"gpt-4o": Usage(1100, 50, 200)},
     ),
 }
 MOVED = {"claude": "CLAUDE_CONFIG_DIR", "codex": "CODEX_HOME", "copilot": "COPILOT_HOME", "qwen": "QWEN_HOME"}

@@ -1,6 +1,7 @@
 """Reads claude's stream-json and json output, which qwen prints too."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 
 from rooda.agents.clis import qwen
@@ -10,8 +11,9 @@ from rooda.agents.reader import Reader, RequiredOption, SessionFiles
 from rooda.agents.records import Usage
 from rooda.base.json import Json
 
-EDITING = ("Write", "Edit", "MultiEdit", "NotebookEdit", "write_file", "edit", "replace")
+EDITING = ("Write", "Edit", "MultiEdit", "NotebookEdit", "write_file", "edit", "replace", "write", "search_replace")
 KINDS = ("system", "assistant", "user", "result", "rate_limit_event", "stream_event", "tool_progress")
+_CANCELLED = re.compile(r"User cancelled the execution for tool `(\w+)`")
 OF_A_MODEL = (  # in the order of Usage
     ("inputTokens", "input_tokens"),
     ("outputTokens", "output_tokens"),
@@ -34,6 +36,7 @@ def take(record: Json, into: Gathered) -> None:
         for part in listed(inner(record, "message"), "content"):
             if part.get("type") == "tool_result" and part.get("is_error"):
                 into.tool_failed()
+                into.memory["cancelled"] = _CANCELLED.findall(str(part.get("content")))
     elif kind == "rate_limit_event":
         _limit(inner(record, "rate_limit_info"), into)
     elif kind == "result":
@@ -74,7 +77,9 @@ def _result(record: Json, into: Gathered) -> None:
     into.usage = _usage(record, into)
     into.error = into.message = ""
     into.status = None
-    if not record.get("is_error"):
+    if record.get("stop_reason") == "cancelled" and into.memory.get("cancelled"):  # so grok ends at a denied tool
+        into.ended, into.denied = False, into.memory["cancelled"]
+    elif not record.get("is_error"):
         into.limited, into.reset_at = False, None  # the rejected call was repeated, charged as extra usage
     else:
         words = record.get("result") or _error_words(record) or record.get("subtype")

@@ -25,6 +25,8 @@ def take(record: Json, into: Gathered) -> None:
 
 
 def _message(message: Json, into: Gathered) -> None:
+    if message.get("stopReason") == "aborted" and into.waiting[0]:  # by a signal, while it waited to try again
+        return
     into.turns += 1
     into.model = str(message.get("model") or into.model)
     into.add_message(
@@ -44,6 +46,6 @@ def _message(message: Json, into: Gathered) -> None:
 KINDS = (
     *("session", "agent_start", "agent_end", "turn_start", "turn_end", "message_start", "message_update"),
     *("message_end", "tool_execution_start", "tool_execution_update", "tool_execution_end"),
-    *("auto_retry_start", "auto_retry_end", "compaction_start", "compaction_end"),
+    *("auto_retry_start", "auto_retry_end", "compaction_start", "compaction_end", "advisor_cost_changed"),
 )
 READER = Reader(record=take, kinds=KINDS)

@@ -18,7 +18,12 @@ FAMILY = {
     "droid": "chat",
     "pi": "chat",
     "aider": "chat",
+    "kilo": "anthropic",
+    **dict.fromkeys(("grok", "omp", "goose", "kimi", "vibe", "cline", "cn", "nanocoder", "openhands", "mini"), "chat"),
 }
+NEWER = (*FAMILY,)[-11:]  # of these fewer situations are recorded: success, every way to fail, and what they deny
+FAILURES = ("auth", "payment", "rate_limit", "rate_limit_wait", "no_credit", "server_error", "context_overflow",
+            "unknown_model", "no_network")  # fmt: skip
 SKIP_FLAG = {  # what lets a CLI use its tools unasked; pi always does, and aider's has no counterpart
     "claude": "--dangerously-skip-permissions",
     "codex": "--dangerously-bypass-approvals-and-sandbox",
@@ -27,6 +32,7 @@ SKIP_FLAG = {  # what lets a CLI use its tools unasked; pi always does, and aide
     "copilot": "--allow-all-tools",
     "qwen": "--yolo",
     "droid": "--skip-permissions-unsafe",
+    "grok": "--always-approve",
 }
 NO_KEY_MODEL = {"pi": "anthropic/claude-sonnet-4-5"}  # a model whose provider it knows
 NO_KEY_ENV = {"opencode": {"OPENCODE_CONFIG_CONTENT": '{"autoupdate": false}'}}  # its settings would hold an empty one
@@ -60,6 +66,11 @@ def cases(cli: str, repo: str, now: int) -> dict[str, Case]:
         found[name] = make(now)
     if cli == "aider":
         found = _without_tools(found)
+    if cli in NEWER:
+        said = "Payment required: add credits to continue."
+        found["payment"] = Case([{"error": 402, "message": said, "times": -1}])
+        kept = ("success", "promise", "error_midway", *FAILURES, *(("denied",) if cli in SKIP_FLAG else ()))
+        found = {name: found[name] for name in kept}
     patience = PATIENCE.get(cli, {})
     return {name: case._replace(limit=patience.get(name, patience.get("", case.limit))) for name, case in found.items()}
 
@@ -248,7 +259,9 @@ SPECIAL: dict[str, dict[str, Callable[[int], Case]]] = {
     "gemini": {"usage_limit": _gemini_daily, "usage_limit_wait": _gemini_wait},
 }
 # Seconds until a CLI has given up by itself, where that takes long but comes; "" is for its other cases.
+_ENDS = ("success", "promise", "error_midway", "denied", "auth", "payment", "context_overflow", "unknown_model")
 PATIENCE: dict[str, dict[str, float]] = {
+    **{cli: dict.fromkeys(_ENDS, 120) for cli in NEWER},
     "codex": {"server_error": 60, "overloaded": 60, "auth": 40, "forbidden": 40},
     "gemini": {"rate_limit": 300},
     "opencode": {"rate_limit": 150, "server_error": 150, "": 45},

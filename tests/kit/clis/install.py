@@ -17,11 +17,13 @@ from typing import NamedTuple
 
 
 class Package(NamedTuple):
-    """What npm installs for a CLI; `beside` are packages that its command needs in the same folder."""
+    """What npm or pip installs for a CLI; `beside` are packages that its command needs in the same folder."""
 
     name: str
     version: str
     beside: tuple[str, ...] = ()
+    python: str = ""  # the Python that runs it, if it comes from PyPI
+    program: str = ""  # path of its program in the package, if npm makes no link to it
 
 
 PACKAGES = {
@@ -33,16 +35,27 @@ PACKAGES = {
     "qwen": Package("@qwen-code/qwen-code", "0.24.4", ("node@22",)),
     "droid": Package("droid", "0.215.0"),
     "pi": Package("@mariozechner/pi-coding-agent", "0.73.1"),
+    "grok": Package("@xai-official/grok", "1.0.41"),
+    "goose": Package("@aaif/goose", "0.20.1"),
+    "kilo": Package("@kilocode/cli-linux-x64", "7.7.9", program="bin/kilo"),
+    "omp": Package("@oh-my-pi/pi-coding-agent", "18.2.3", ("bun",)),
+    "kimi": Package("@moonshot-ai/kimi-code", "2.1.0", ("node@24",)),
+    "cline": Package("cline", "3.0.65"),
+    "cn": Package("@continuedev/cli", "1.5.47"),
+    "nanocoder": Package("@nanocollective/nanocoder", "1.30.0", ("node@24",)),
+    "aider": Package("aider-chat", "0.86.2", python=sys.executable),
+    "mini": Package("mini-swe-agent", "2.4.6", ("mcp",), sys.executable),
+    "vibe": Package("mistral-vibe", "3.0.2", python="python3.12"),
+    "openhands": Package("openhands", "1.16.0", python="python3.12"),
 }
-AIDER = "0.86.2"
-NAMES = (*PACKAGES, "aider")
+NAMES = tuple(PACKAGES)
 CI = tuple(name for name in ("claude", "codex", "gemini", "cn", "kimi") if name in NAMES)  # installed and tried in CI
 COMPLETE = ".installed"
 
 
 def version(name: str) -> str:
     """The pinned version of a CLI."""
-    return AIDER if name == "aider" else PACKAGES[name].version
+    return PACKAGES[name].version
 
 
 def cache() -> str:
@@ -60,7 +73,7 @@ def commands(name: str) -> str:
     place = folder(name)
     if not os.path.exists(os.path.join(place, COMPLETE)):
         return ""
-    return os.path.join(place, "bin" if name == "aider" else os.path.join("node_modules", ".bin"))
+    return os.path.join(place, "bin" if PACKAGES[name].python else os.path.join("node_modules", ".bin"))
 
 
 def install(name: str) -> str:
@@ -81,17 +94,20 @@ def install(name: str) -> str:
 
 
 def _run(name: str, npm_cache: str) -> None:
-    place = folder(name)
-    if name == "aider":  # its scripts name their own folder, so it is made where it stays
-        subprocess.run([sys.executable, "-m", "venv", place], check=True)
-        pip = [os.path.join(place, "bin", "pip"), "install", "-q", f"aider-chat=={AIDER}"]
-        subprocess.run(pip, check=True, stdin=subprocess.DEVNULL)
+    place, package = folder(name), PACKAGES[name]
+    if package.python:  # its scripts name their own folder, so it is made where it stays
+        subprocess.run([package.python, "-m", "venv", place], check=True)
+        pip = [os.path.join(place, "bin", "pip"), "install", "-q", f"{package.name}=={package.version}"]
+        subprocess.run([*pip, *package.beside], check=True, stdin=subprocess.DEVNULL)
         return
-    package = PACKAGES[name]
     os.makedirs(place)
     npm = ["npm", "install", "--prefix", place, "--cache", npm_cache, "--no-audit", "--no-fund", "--loglevel=error"]
     wanted = [f"{package.name}@{package.version}", *package.beside]
     subprocess.run([*npm, *wanted], check=True, stdin=subprocess.DEVNULL, stdout=sys.stderr)
+    if package.program:
+        links = os.path.join(place, "node_modules", ".bin")
+        os.makedirs(links, exist_ok=True)
+        os.symlink(os.path.join("..", package.name, package.program), os.path.join(links, name))
 
 
 def main(names: list[str]) -> int:

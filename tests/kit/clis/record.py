@@ -21,12 +21,14 @@ from typing import Any, NamedTuple
 
 from rooda.agentkit.server.server import ModelServer
 from rooda.agents import command
+from rooda.agents.reader import reader
 from rooda.agents.records import Agent
+from rooda.base import files
 
 from ..processes import alive, marked
 from . import homes as clis
 from . import install
-from .cases import SKIP_FLAG, Case, cases
+from .cases import DONE, SKIP_FLAG, Case, cases
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
 GOLDEN = os.path.join(ROOT, "tests", "agents", "golden")
@@ -70,12 +72,15 @@ def agent(cli: str, model: str) -> tuple[Agent, dict[str, Any]]:
     """The agent as config/rooda.toml describes it, and that table."""
     with open(os.path.join(ROOT, "config", "rooda.toml"), "rb") as file:
         table = tomllib.load(file)["agents"][cli]
-    return Agent(cli, table["command"], model=model), table
+    return Agent(cli, table["command"], model=model, env=table.get("env", {})), table
 
 
-def argv(cli: str, case: Case) -> list[str]:
+def argv(cli: str, case: Case, place: Place) -> list[str]:
     """Rooda's command line, with what the case adds or takes away."""
-    words = command.argv(agent(cli, case.model or clis.MODELS.get(cli, ""))[0])
+    made, table = agent(cli, case.model or clis.MODELS.get(cli, ""))
+    is_argument = "{prompt}" in made.command and table.get("prompt") != "file"
+    prompt = os.path.join(place.root, "prompt") if table.get("prompt") == "file" else None
+    words = command.argv(made, case.prompt if is_argument else prompt, place.out)
     if not case.skip_permissions:
         words.remove(SKIP_FLAG[cli])
     end = len(words) - 1 if words[-1] == "-" else len(words)
@@ -86,7 +91,7 @@ def environment(cli: str, case: Case, url: str, place: Place) -> dict[str, str]:
     """A clean environment with what the CLI needs, and what rooda's settings add."""
     base = {"LANG": "C.UTF-8", "TZ": "UTC", "TMPDIR": os.path.join(place.root, "tmp"), "GOLDEN_MARK": place.root}
     own = clis.home(cli, case.url or url, place.home, clis.KEY if case.keys else "")
-    env = {**base, **own, **agent(cli, "")[1].get("env", {}), **case.env}
+    env = {**base, **own, **command.env_of_call(agent(cli, "")[0], place.out), **case.env}
     for path, text in case.files.items():
         with open(os.path.join(place.home, path), "w", encoding="utf-8") as file:
             file.write(text.replace("{url}", url))
@@ -185,14 +190,16 @@ def record(cli: str, name: str, into: str = GOLDEN, patience: float = 0.0) -> di
         case = cases(cli, place.repo, now)[name]
         case = case._replace(limit=max(case.limit, patience))
         prepare(place, case.prompt)
-        scenario = {"turns": case.turns, "consume": "all" if cli == "aider" else "tools"}
+        finish = clis.BY_NAME[cli].get("finish")
+        turns = [{"shell": finish} if turn == DONE and finish else turn for turn in case.turns]
+        scenario = {"turns": turns, "consume": "all" if cli == "aider" else "tools"}
         with ModelServer(scenario) as server:
             env = environment(cli, case, server.url, place)
 
             def asked() -> bool:
                 return any(request.get("turn") for request in server.requests)
 
-            words = argv(cli, case)
+            words = argv(cli, case, place)
             ended = run(words, env, place, case, asked, agent(cli, "")[1].get("stop", "TERM"))
             if ended.returncode == 0:  # the server may note an answer a moment after it was heard
                 _until(lambda: all("seconds" in request for request in server.requests))
@@ -202,7 +209,7 @@ def record(cli: str, name: str, into: str = GOLDEN, patience: float = 0.0) -> di
                 "cli": cli,
                 "version": install.version(cli),
                 "case": name,
-                "command": words,
+                "command": [clean(word.encode(), place, cli, server.url).decode() for word in words],
                 **ended._asdict(),
                 "requests": sum(request["method"] == "POST" for request in server.requests),
                 "answered": sum(bool(r.get("turn")) and r["status"] == 200 for r in server.requests if "seconds" in r),
@@ -211,8 +218,39 @@ def record(cli: str, name: str, into: str = GOLDEN, patience: float = 0.0) -> di
                 "reset_at": now + case.reset_in if case.reset_in else None,
                 "whole": len(raw) <= MOST,
             }
+            reported = report(cli, place, server.url)
     store(os.path.join(into, cli, name), cut(raw), facts)
+    if reported:
+        path = os.path.join(into, cli, f"{name}.report")
+        files.make_folder(os.path.dirname(os.path.join(path, report_file(cli))))
+        files.write(os.path.join(path, report_file(cli)) if report_file(cli) else path, reported)
     return facts
+
+
+def report_file(cli: str) -> str:
+    """Where a CLI's own report of a call is below {report}; "" if it is the file itself, or there is none."""
+    found = reader(agent(cli, "")[1]["output"]).report
+    return found.file if found else ""
+
+
+def report(cli: str, place: Place, url: str) -> bytes:
+    """The CLI's own report, without its settings and tracebacks; empty if it has made none."""
+    path = command.report_path(place.out)
+    path = os.path.join(path, report_file(cli)) if report_file(cli) else path
+    if not os.path.isfile(path):
+        return b""
+    with open(path, "rb") as file:
+        found = json.loads(clean(file.read(), place, cli, url))
+    return json.dumps(without(found, ("config", "traceback")), indent=1).encode() + b"\n"
+
+
+def without(found: Any, keys: tuple[str, ...]) -> Any:
+    """A JSON value without these keys on any level."""
+    if isinstance(found, list):
+        return [without(each, keys) for each in found]
+    if isinstance(found, dict):
+        return {key: without(each, keys) for key, each in found.items() if key not in keys}
+    return found
 
 
 def store(path: str, raw: bytes, facts: dict[str, Any]) -> None:
