@@ -1,6 +1,7 @@
 """Provides all access to clocks; no other module reads them."""
 
 import time
+from functools import lru_cache
 
 monotonic = time.monotonic
 now = time.time
@@ -64,8 +65,12 @@ def day_start(seconds: float) -> float:
 
 def rfc3339_milli(seconds: float) -> str:
     """Format a time as UTC with milliseconds, as in events."""
-    whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(int(seconds)))
-    return f"{whole}.{int(seconds % 1 * 1000):03d}Z"
+    return f"{_whole(int(seconds))}.{int(seconds % 1 * 1000):03d}Z"
+
+
+@lru_cache(1)  # many events have the same second
+def _whole(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
 
 
 def file_stamp(seconds: float) -> str:
