@@ -25,7 +25,8 @@ def page() -> str:
     with open(PAGE, encoding="utf-8") as file:
         before, _, rest = file.read().partition(BEGIN)
     with open(os.path.join(ROOT, "config", "rooda.toml"), "rb") as settings:
-        agents: dict[str, dict[str, Any]] = tomllib.load(settings)["agents"]
+        tables: dict[str, dict[str, Any]] = tomllib.load(settings)["agents"]
+    agents = {name: {**tables.get(table.get("like", ""), {}), **table} for name, table in tables.items()}
     facts = (
         (f"`{name}`", *row_of(table, "tested" in table), table.get("tested", "-")) for name, table in agents.items()
     )

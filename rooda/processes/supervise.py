@@ -13,7 +13,7 @@ from rooda.processes.signals import Signals, SignalSource
 
 # Limits of one process: wall time, idle time, output size, and the time between its final message and its exit.
 LOOKS = 4  # checks of output and CPU use per idle timeout
-BUSY = 0.02  # share of a CPU that counts as work
+BUSY = 0.04  # share of a CPU that counts as work; CLIs that only wait use up to 0.02
 LEAST = 0.05  # least CPU seconds that count: shorter ones are below the clock's resolution
 CAP_LOOK = 1.0  # seconds between checks of a file with a size limit
 RESOURCE_LOOK = 2.0  # seconds between checks of what a process and its descendants use
