@@ -215,7 +215,7 @@ def goose_says(name: str | None, text: str) -> dict[str, Any]:
 
 
 def test_A_11_an_error_with_exit_code_0_is_a_failure_and_a_quoted_one_is_not() -> None:
-    """goose's own messages have no ID; one of the model may quote one. openhands ends with an error's record."""
+    """goose's own messages have no ID; the model's may quote one. openhands ends with the record of the error."""
     words = "Ran into this error: Status: 401 Unauthorized.\n\nPlease retry if you think this is a transient error."
     done = {"type": "complete", "total_tokens": 9, "input_tokens": 8}
     failed = {"type": "complete", "total_tokens": None}

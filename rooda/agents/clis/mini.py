@@ -1,14 +1,19 @@
 """Reads the trajectory that `mini -o` writes; what it prints is for people. It exits with 0 unless it crashes."""
 
+import re
+
 from rooda.agents.gathered import Gathered, inner, listed, money, number
 from rooda.agents.reader import Reader, Report
 from rooda.agents.records import Usage
 from rooda.base.json import Json
 
 DONE = "Submitted"
+_AGAIN = re.compile(r"Retrying .{0,80} in \S+ seconds as it raised (.+)")
 
 
 def line(text: str, into: Gathered) -> None:
+    if again := _AGAIN.match(text):
+        into.retry("", again[1])
     into.unparsed(text.encode())
 
 
@@ -17,6 +22,7 @@ def _report(record: Json, into: Gathered) -> None:
     for message in listed(record, "messages"):
         _message(message, into)
     into.cost = money(inner(info, "model_stats").get("instance_cost")) or None
+    into.retry_succeeded()
     status = str(info.get("exit_status") or "")
     into.ended = status == DONE
     if into.ended:

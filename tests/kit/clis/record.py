@@ -171,6 +171,7 @@ def _settle(place: Place) -> int:
 def clean(raw: bytes, place: Place, cli: str, url: str) -> bytes:
     """Without what belongs to this machine: folders and the port."""
     user = {place.repo: "/home/user/project", place.home: "/home/user", place.root: "/home/user/root"}
+    raw = re.sub(rb"/[\w./-]*(?=/lib/python3[.\d]*/(?!site-packages))", b"/usr", raw)  # the Python that runs the CLI
     names = {install.folder(cli): f"/opt/{cli}", url.partition("//")[2]: "127.0.0.1:8080", install.cache(): "/opt"}
     for old, new in {**user, **names}.items():
         raw = raw.replace(old.encode(), new.encode())
