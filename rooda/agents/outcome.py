@@ -11,6 +11,7 @@ from rooda.base.text import format_number
 
 OK, AGENT_ERROR, AUTH, RATE_LIMIT, USAGE_LIMIT = "ok", "agent_error", "auth", "rate_limit", "usage_limit"
 CONTEXT, DENIED, CONFIG, TIMEOUT, KILLED = "context_overflow", "permission_denied", "config", "timeout", "killed"
+RESOURCES = "resources"
 
 FATAL = (AUTH, CONTEXT, CONFIG)  # the next call would fail in the same way
 TEMPORARY = frozenset(  # errors of starting a process that may be temporary
@@ -38,8 +39,8 @@ def refusal(reply: Reply) -> str:
 def in_words(call: Reply | Json, words: Mapping[str, str]) -> str:
     """Return a sentence that says why a call failed, from its reply or its event; "" if it succeeded.
 
-    `words` has a sentence for each way to fail: timeout, idle, interrupted, not-started, exit (the exit code is not 0),
-    outcome (the output reports a failure), and "" for all others. A sentence may use {limit} in seconds, {code},
+    `words` has a sentence for each way to fail: timeout, idle, resources, interrupted, not-started, exit (the exit code
+    is not 0), outcome (the output reports a failure), and "" for all others. A sentence may use {limit} in seconds, {code},
     {ended}, {outcome}, {message}, {note}, and what is derived from them: {named} ("auth, "), {detail} (": auth: first
     line of the message"), {summary} and {reason} (the best explanation known).
     """
@@ -77,6 +78,8 @@ def judge(facts: Facts, ended: str, exit_code: int, status_of_exit: int | None =
     """Judge a call by its transcript, how its process ended, its exit code and the HTTP status that this code means."""
     if ended in ("timeout", "idle"):
         return _timed_out(facts)
+    if ended == "resources":
+        return Outcome(RESOURCES)
     if ended == "interrupted":
         return Outcome(KILLED)
     if facts.limited:

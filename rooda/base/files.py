@@ -149,6 +149,11 @@ def read_proc(path: str) -> bytes:
         return file.read(4096)
 
 
+def open_proc(path: str) -> int:
+    """Open a file of /proc that is not read, such as a namespace."""
+    return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+
 def read_long_proc(path: str) -> bytes:
     """Read a file of /proc to its end."""
     return read_open(os.open(path, os.O_RDONLY | os.O_CLOEXEC))

@@ -1,7 +1,6 @@
 """Makes Linux system calls: adopt orphans, signal a parent's death, mark processes. No effect on other systems."""
 
 import errno
-import os
 import sys
 
 from rooda.base import files
@@ -26,7 +25,7 @@ _CLONE_NEWUSER, _CLONE_NEWNET, _NS_GET_USERNS = 0x10000000, 0x40000000, 0xB701
 
 def join_network(pid: int) -> None:
     """Move this process into the network of another one, which this user started in a sandbox; OSError on failure."""
-    network = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    network = files.open_proc(f"/proc/{pid}/ns/net")
     owner = libc("ioctl", network, _NS_GET_USERNS)
     if owner is None or owner < 0:
         raise OSError(errno.ENOTSUP, "the kernel does not tell who owns a network")

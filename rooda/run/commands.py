@@ -108,7 +108,7 @@ def results_of(ended: Sequence[supervise.ProcessResult], specs: Sequence[supervi
         if spec.opened >= 0:
             os.close(spec.opened)
     return [
-        CommandResult(each.code, each.seconds, each.ended, spec.output, each.size)
+        CommandResult(each.code, each.seconds, each.ended, spec.output, each.size, each.note)
         for each, spec in zip(ended, specs, strict=True)
     ]
 
@@ -125,6 +125,8 @@ def verdict(done: CommandResult, gate: Gate, workspace: str) -> str:
     """Return the reason why a gate failed; "" if it passed."""
     if done.ended == "timeout":
         return f"timeout {format_number(gate.timeout)}s"
+    if done.ended == "resources":
+        return f"used {done.note}"
     if done.code == NOT_FOUND:
         from rooda.run import gate_programs
 

@@ -47,9 +47,10 @@ class CommandResult(NamedTuple):
 
     code: int  # exit code as a shell reports it
     seconds: float
-    ended: str  # exit | timeout | interrupted | not-started
+    ended: str  # exit | timeout | resources | interrupted | not-started
     output: str  # path
     size: int = 0  # bytes it wrote, including those that were not kept
+    note: str = ""  # the limit of resources that it exceeded
 
 
 class GateResult(NamedTuple):

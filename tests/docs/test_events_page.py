@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -182,7 +183,18 @@ def judged(ws: Workspace) -> list[str]:
     ws.signal_at(len(ws.calls) + 1)
     cut = [ws.rooda("cut", "-n", "1", "--json"), ws.rooda("resume", "cut", "--json")]
     assert [ran.code for ran in cut] == [130, 0], cut[1].err
-    return [line for ran in (*found, red, *cut) for line in ran.lines]
+    return [line for ran in (*found, red, *cut) for line in ran.lines] + walled(ws)
+
+
+def walled(ws: Workspace) -> list[str]:
+    """A run in a sandbox whose agent changes a guarded file and asks for a host."""
+    if not shutil.which("bwrap") and "CI_TOOLS" not in os.environ:
+        return []
+    ws.procedure("read", loop={"sandbox": "workspace"})
+    ws.write("ask.sh", "echo >.envrc; python3 -c 'import urllib.request as r; r.urlopen(\"http://evil.test\")'; true\n")
+    ran = ws.rooda("read", "-n", "1", "--json", "--ai-cmd", "sh ask.sh")
+    assert ran.code == 0, ran.err
+    return ran.lines
 
 
 def limited(ws: Workspace) -> list[str]:
@@ -219,6 +231,7 @@ def test_every_field_comes(ws: Workspace, kind: str, made: Made) -> None:
         assert not event_schema.faults(record) and validator.is_valid(record), record
     own = {event for of, event in names() if of == kind or (of, kind) == ("any", "ooda")}
     own -= {"question.asked", "question.answered", "agent.silent"}  # the last comes after ten minutes
+    own -= set() if shutil.which("bwrap") else {"files.restored", "network.refused"}
     for event in own:
         assert seen[event] == set(event_schema.definition(kind, event)["properties"]) - RARE, event
     assert kind != "goal" or {"question.asked", "question.answered"} <= set(seen)

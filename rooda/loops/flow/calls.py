@@ -30,6 +30,7 @@ OFFENCES = 2  # offences of one agent file in a session that end the node
 WORDS = {
     "timeout": "ended after {limit} s",
     "idle": "ended after {limit} s without output",
+    "resources": "ended because it used {note}",
     "": "{summary}",
 }
 

@@ -323,6 +323,7 @@ TAIL = 65_536
 WORDS = {
     "timeout": "timeout {limit}s",
     "idle": "timeout {limit}s",
+    "resources": "ended because it used {note}",
     "not-started": "not started",
     "": "{named}exit {code}",
 }

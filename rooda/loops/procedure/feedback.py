@@ -21,6 +21,7 @@ HEAD = "Written by rooda, the program that runs this loop."
 _REASONS = {
     "timeout": "the agent was ended after {limit}s, the time limit of a call",
     "idle": "the agent was ended after {limit}s without output",
+    "resources": "the agent was ended because it used {note}",
     "not-started": "the agent could not be started: {reason}",
     "outcome": "the agent reported an error{detail}",
     "": "the agent exited with code {code}{detail}",
@@ -90,7 +91,7 @@ class Past:
     @property
     def was_cut_off(self) -> bool:
         """True if the last iteration's agent did not end by itself, so that its work may be incomplete."""
-        return self.last.get("outcome") == "interrupted" or self.last.get("ended") in ("timeout", "idle")
+        return self.last.get("outcome") == "interrupted" or self.last.get("ended") in ("timeout", "idle", "resources")
 
     def results(self, gates: Sequence[Gate]) -> list[Json]:
         """Return the last `gate.ended` of each of these gates; {} for one that has not run."""

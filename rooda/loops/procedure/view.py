@@ -16,6 +16,7 @@ PROMISE = "<promise>SUCCESS</promise>"
 _FAILED = {
     "timeout": "AI CLI timed out after {limit}s",
     "idle": "AI CLI timed out after {limit}s without output",
+    "resources": "AI CLI ended because it used {note}",
     "outcome": "AI CLI failed (exit 0, {outcome})",
     "": "AI CLI failed (exit {code})",
 }

@@ -43,6 +43,7 @@ _BEFORE = re.compile(rb"(?:[^\s:]*:)?(?:\d+[:-])*[ \t<>+|-]*")  # what grep and 
 WORDS = {
     "timeout": "the agent took longer than {limit} s",
     "idle": "the agent took longer than {limit} s without output",
+    "resources": "the agent used {note}",
     "not-started": "the agent could not be started: {note}",
     "": "the agent ended with exit code {code}{detail}",
 }
