@@ -213,7 +213,7 @@ def test_a_changed_shape_file_pauses(g: Goals) -> None:
     g.side("step-1", "touch a.ok; echo '- extra' >>.loop/shape/SHAPE.md")
     ran = g.run()
     assert paused(ran, "SHAPE.md changed") and "Resume: rooda goal continue --reload-shape" in ran.lines
-    g.go_on("--reload-shape", "-n", "1")
+    g.go_on("--reload-shape", "--iterations", "1")
     assert "extra" in g.public["criteria"]
 
 
@@ -237,7 +237,7 @@ def test_C_020_CU_28_a_changed_verification_opens_the_criterion(g: Goals) -> Non
     g.run("-n", "1")
     assert g.public["criteriaStatus"][A] == {"met": True, "verification": "execution output"}
     g.write(".loop/shape/SHAPE.md", f"criteria:\n- {A}\nverification:\n  {A}: observation\n")
-    g.go_on("--reload-shape", "-n", "1")
+    g.go_on("--reload-shape", "--iterations", "1")
     assert g.public["criteriaStatus"][A] == {"met": False, "verification": "observation"}
 
 

@@ -326,7 +326,7 @@ def test_CA_45_killed_before_its_log_it_continues_with_its_options(g: Goals) -> 
     lines = log.read_text().splitlines(keepends=True)
     log.write_text("".join(lines[: next(n for n, line in enumerate(lines) if '"state.saved"' in line)]))
     os.remove(g.file(".loop/state.json"))
-    ran = g.go_on("--yes", "-n", "1")
+    ran = g.go_on("--yes", "--iterations", "1")
     assert ran.code == 4 and "Iteration 1/" in ran.out, ran.both
 
 
