@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from rooda.agents.reader import of_program
+from rooda.agents.reader import ACP, ASKING, of_program
 
 HEAD = ("AGENT", "INSTALLED", "UNATTENDED", "TOKENS", "DOLLARS", "TOOL RULES", "LIMITS SEEN", "TESTED")
 NONE = "-"
@@ -25,15 +25,19 @@ class Row(NamedTuple):
 def row_of(table: Mapping[str, Any], tested: bool) -> Row:
     """Return the row of an agent; `tested`: its CLI was run with these settings, by rooda's tests or by the user."""
     known = table.get("known", ())
-    rules = ", ".join(word for key, word in _RULES.items() if key in table)
     dollars = "reported" if "cost" in known else "computed" if "usage" in known else NONE
     return Row(
         unattended=_unattended(table, tested),
         tokens="yes" if "usage" in known else NONE,
         dollars=dollars,
-        rules=rules or NONE,
+        rules=", ".join(word for key, word in _RULES.items() if key in table or _asks(table)) or NONE,
         limits="yes" if "limits" in known else NONE,
     )
+
+
+def _asks(table: Mapping[str, Any]) -> bool:
+    """True for an ACP agent that asks before it changes anything, so that rooda's answers restrict it."""
+    return table.get("output") == ACP and os.path.basename(shlex.split(table["command"])[0]) in ASKING
 
 
 def _unattended(table: Mapping[str, Any], tested: bool) -> str:

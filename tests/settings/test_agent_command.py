@@ -68,7 +68,7 @@ def test_every_shipped_agent_has_a_command_line(tiers: Tiers) -> None:
         for model in ("", "m"):
             line = argv(agent._replace(model=model), "P" if agent.prompt == "argument" else None, "/x/1.out")
             assert "{" not in shlex.join(line) and ("m" in line) == (bool(model) and "{model}" in agent.command)
-            assert line[0] in (name, sys.executable)
+            assert line[0] in (name, agent.like, sys.executable)
 
 
 def test_E_35_an_agent_like_another(tiers: Tiers) -> None:
