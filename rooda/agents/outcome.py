@@ -40,9 +40,9 @@ def in_words(call: Reply | Json, words: Mapping[str, str]) -> str:
     """Return a sentence that says why a call failed, from its reply or its event; "" if it succeeded.
 
     `words` has a sentence for each way to fail: timeout, idle, resources, interrupted, not-started, exit (the exit code
-    is not 0), outcome (the output reports a failure), and "" for all others. A sentence may use {limit} in seconds, {code},
-    {ended}, {outcome}, {message}, {note}, and what is derived from them: {named} ("auth, "), {detail} (": auth: first
-    line of the message"), {summary} and {reason} (the best explanation known).
+    is not 0), outcome (the output reports a failure), and "" for all others. A sentence may use {limit} in seconds,
+    {code}, {ended}, {outcome}, {message}, {note}, and what is derived from them: {named} ("auth, "), {detail} (": auth:
+    first line of the message"), {summary} and {reason} (the best explanation known).
     """
     facts = call._asdict() if isinstance(call, Reply) else {**call, "outcome": call.get("agent_outcome", "")}
     ended, code, outcome = facts.get("ended", "exit"), facts.get("exit_code", 0), facts["outcome"]
