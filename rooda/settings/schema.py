@@ -208,6 +208,7 @@ LOOP = {
     "more_gates": Key(
         GATES,
         "shell commands that must exit 0, too, besides the quality gates",
+        default=[],
         flag=Option("A further command that must succeed; repeatable.", ("--gate",), metavar="COMMAND", many=True),
         kinds=PROCEDURES,
         kept=True,
