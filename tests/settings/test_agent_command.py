@@ -81,7 +81,8 @@ def test_E_35_an_agent_like_another(tiers: Tiers) -> None:
     work = agents.agent_of(lookup(found, "build", {}))
     assert work and (work.name, work.cli, work.account, work.stop) == ("work", "claude", "the firm", "INT")
     assert work.command == found.table("agents", "claude")["command"]
-    assert work.env == {"CLAUDE_CONFIG_DIR": "/work", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1"}
+    inherited = {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1", "CLAUDE_CODE_RETRY_WATCHDOG": ""}
+    assert work.env == {"CLAUDE_CONFIG_DIR": "/work", **inherited}
     assert [(each.name, each.cli, each.model) for each in work.fallback] == [("home", "claude", "haiku")]
     tiers.write('[loop]\nagent = "work"\n[agents.work]\nlike = "claud"\n')
     with pytest.raises(ConfigProblem, match=r"rooda.toml:3: agents.work.like: unknown agent 'claud'"):

@@ -91,7 +91,7 @@ class TestAgent:
         assert lines[:2] == ["no AI command configured", "Set one via:"]
         ways = [line for line in lines[2:] if line.startswith("  ")]
         assert 5 <= len(ways) <= 6
-        assert lines[2 + len(ways)].startswith("Available agents: aider, amp, claude, codex, ")
+        assert lines[2 + len(ways)].startswith("Available agents: aider, amp, claude, cline, cn, codex, ")
 
     def test_OU_007_levels(self, tiers: Tiers) -> None:
         """Flag command, flag name, procedure command, procedure name, loop command, loop name: in this order."""
@@ -123,7 +123,7 @@ class TestAgent:
         tiers.write('[agents.claude]\nmodel = "opus"\nenv = { A = "b" }\n[ai_cmd_aliases]\nmine = "my-agent -x"\n')
         claude = tiers.procedure("build", agent="claude").setup.agent
         assert claude and claude.command.startswith("claude -p ") and claude.model == "opus" and claude.stop == "INT"
-        assert claude.env == {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1", "A": "b"}
+        assert claude.env == {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1", "CLAUDE_CODE_RETRY_WATCHDOG": "", "A": "b"}
         mine = tiers.procedure("build", ai_cmd_alias="mine").setup.agent
         assert mine and (mine.name, mine.command, mine.output, mine.prompt) == ("", "my-agent -x", "text", "stdin")
 
