@@ -108,9 +108,8 @@ _LOGIN = re.compile(
     re.I,
 )
 _CONFIG = re.compile(
-    r"does not exist|provider not provided|model \S+ (?:not found|is not configured|not available)"
-    r"|not found for api version"
-    r"|selected model"
+    r"does not exist|provider not provided|model (?:\S+ )?(?:not found|is not configured|not available)"
+    r"|not found for api version|selected model"
     r"|unknown (?:option|argument|model|flag)"
     r"|unexpected argument|unrecognized|invalid model|(?:not |un)supported|no such (?:option|file)|not trusted"
     r"|extra inputs are not permitted|invalid (?:value|parameter)",

@@ -18,7 +18,7 @@ NEEDED = {"codex", "gemini", "claude", "opencode", "copilot", "qwen", "droid", "
 LARGEST = 60_000
 KEYS = {"cli", "version", "case", "command", "returncode", "signalled", "limited", "killed", "left", "requests",
         "answered", "files", "recorded_at", "reset_at", "whole"}  # fmt: skip
-ANYBODYS = re.compile(rb"/home/user\b[\w/.-]*")
+ANYBODYS = re.compile(rb"/home/user\b[\w/.-]*|/\$bunfs/root\b")
 OURS = re.compile(rb"/root\b|/tmp/|/Users/|/home/|/work/|golden-\w{8}")
 SECRETS = re.compile(rb"\bsk-[A-Za-z0-9-]{8,}|ghp_\w{8,}|AIza\w{8,}|-----BEGIN")
 
@@ -65,7 +65,8 @@ def test_success_is_a_success(cli: str) -> None:
     """In the recorded success the file was written, the command ran, and the final message is there."""
     facts, raw = recorded(cli)["success"]
     wanted = {"made.txt"} if cli == "aider" else {"made.txt", "shell.txt"}
-    assert (facts["returncode"], facts["left"]) == (0, 0) and wanted <= set(facts["files"])
+    left = cli == "cline"  # its hub, which rooda ends
+    assert (facts["returncode"], facts["left"]) == (0, left) and wanted <= set(facts["files"])
     assert b"All done." in raw
 
 

@@ -35,6 +35,7 @@ DIFFERENT = {
     "droid/no_key": "ok",  # a custom model needs no key of its own
     "opencode/no_key": "agent_error",  # an "Unexpected server error", like the next
     "opencode/unknown_model": "agent_error",
+    "mini/promise": "agent_error",  # it ends only by a command, and an answer without one is an error
     "opencode/bad_flag": "agent_error",  # it prints its help, and no word on why
     "opencode/overflow_once": "agent_error",  # it went on and finished, and exits with 1 all the same
     "aider/no_credit": "rate_limit",  # its library calls it that

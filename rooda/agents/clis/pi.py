@@ -47,5 +47,6 @@ KINDS = (
     *("session", "agent_start", "agent_end", "turn_start", "turn_end", "message_start", "message_update"),
     *("message_end", "tool_execution_start", "tool_execution_update", "tool_execution_end"),
     *("auto_retry_start", "auto_retry_end", "compaction_start", "compaction_end", "advisor_cost_changed"),
+    *("auto_compaction_start", "auto_compaction_end", "notice"),
 )
 READER = Reader(record=take, kinds=KINDS)

@@ -262,6 +262,7 @@ SPECIAL: dict[str, dict[str, Callable[[int], Case]]] = {
 _ENDS = ("success", "promise", "error_midway", "denied", "auth", "payment", "context_overflow", "unknown_model")
 PATIENCE: dict[str, dict[str, float]] = {
     **{cli: dict.fromkeys(_ENDS, 120) for cli in NEWER},
+    "nanocoder": {"": 60},
     "codex": {"server_error": 60, "overloaded": 60, "auth": 40, "forbidden": 40},
     "gemini": {"rate_limit": 300},
     "opencode": {"rate_limit": 150, "server_error": 150, "": 45},

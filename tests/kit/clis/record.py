@@ -18,6 +18,7 @@ import time
 import tomllib
 from collections.abc import Callable
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from rooda.agentkit.server.server import ModelServer
 from rooda.agents import command
@@ -174,7 +175,7 @@ def clean(raw: bytes, place: Place, cli: str, url: str) -> bytes:
     raw = re.sub(rb"/[\w./-]*(?=/lib/python3[.\d]*/(?!site-packages))", b"/usr", raw)  # the Python that runs the CLI
     names = {install.folder(cli): f"/opt/{cli}", url.partition("//")[2]: "127.0.0.1:8080", install.cache(): "/opt"}
     for old, new in {**user, **names}.items():
-        raw = raw.replace(old.encode(), new.encode())
+        raw = raw.replace(old.encode(), new.encode()).replace(quote(old, "").encode(), quote(new, "").encode())
         raw = raw.replace(re.sub(r"[^A-Za-z0-9]", "-", old).encode(), re.sub(r"[^A-Za-z0-9]", "-", new).encode())
     return raw
 
@@ -222,9 +223,9 @@ def record(cli: str, name: str, into: str = GOLDEN, patience: float = 0.0) -> di
             reported = report(cli, place, server.url)
     store(os.path.join(into, cli, name), cut(raw), facts)
     if reported:
-        path = os.path.join(into, cli, f"{name}.report")
-        files.make_folder(os.path.dirname(os.path.join(path, report_file(cli))))
-        files.write(os.path.join(path, report_file(cli)) if report_file(cli) else path, reported)
+        path = os.path.join(into, cli, f"{name}.report", report_file(cli)).rstrip(os.sep)
+        files.make_folder(os.path.dirname(path))
+        files.write(path, reported)
     return facts
 
 
