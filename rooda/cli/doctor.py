@@ -306,6 +306,28 @@ def _proc(subject: Subject) -> Iterator[Finding]:
     yield Finding("proc", WARN if do else GOOD, "/proc is missing" if do else "/proc is mounted", do)
 
 
+def _sandbox(subject: Subject) -> Iterator[Finding]:
+    """Check whether a sandbox can be had; make the attempts of a hostile agent in one, in a temporary folder."""
+    import tempfile
+
+    from rooda.cli import attempts
+    from rooda.processes import sandbox
+    from rooda.run import project_walls
+
+    where = subject.where.workspace
+    if why := sandbox.problem() or project_walls.refusal(project_walls.project_of(where, os.environ)):
+        yield Finding("sandbox", INFO, f"none: {why}", "" if sandbox.program() else sandbox.INSTALL)
+        return
+    with tempfile.TemporaryDirectory(prefix="rooda-") as folder:
+        found = attempts.succeeding(os.path.realpath(folder), "workspace", {})
+    made = [each for each in attempts.ATTEMPTS if not each.needs]
+    wrong = [each.name for each in made if (each.name in found) != each.wanted]
+    stopped = sum(not each.wanted for each in made) - sum(not each.wanted and each.name in found for each in made)
+    detail = f"can be had; stops {stopped} of {sum(not each.wanted for each in made)} attempts of a hostile agent"
+    do = f"Not as it should be: {', '.join(wrong)}" if wrong else ""
+    yield Finding("sandbox", WARN if wrong else GOOD, detail, do)
+
+
 def _keys(subject: Subject) -> Iterator[Finding]:
     from rooda.cli.service import environment_file, readable_by_others
 
@@ -316,5 +338,5 @@ def _keys(subject: Subject) -> Iterator[Finding]:
 
 _CHECKS: tuple[Check, ...] = (
     *(_python, _git, written_settings, quality_gates, undone_iterations, chosen_agents, timeouts, installed_agents),
-    *(_terminal, _disk, _proc, _keys),
+    *(_terminal, _disk, _proc, _sandbox, _keys),
 )
