@@ -56,6 +56,7 @@ WRITERS = {"base/files"}
 # this user's home, and of rooda's temporary folders.
 OPENERS = {"base/files", "base/workspace_files", "base/signing", "run/vocabulary"}
 READERS = {"base/files", "base/workspace_files", "git/", "loops/flow/guard_git", "settings/layers", "agents/versions",
+           "run/logins",
            "run/installed", "run/tokens", "processes/detach", "cli/completion", "cli/service"}  # fmt: skip
 WRITING = {"rename", "renames", "replace", "unlink", "remove", "removedirs", "makedirs", "mkdir", "rmdir", "mkfifo",
            "mknod", "link", "symlink", "truncate", "ftruncate", "fsync", "fdatasync", "pwrite", "chmod", "fchmod",

@@ -48,7 +48,7 @@ class Agent(NamedTuple):
     tools: ToolRules = ToolRules()  # rules by which rooda answers permission requests
     like: str = ""  # the agent that its settings are inherited from
     sandbox: str = "off"  # off | auto | workspace | read-only
-    hosts: tuple[str, ...] = ()  # hosts that the CLI needs
+    hosts: tuple[str, ...] | None = None  # hosts that the CLI needs; None: rooda does not know
     variables: tuple[str, ...] = ()  # further variables that it gets in a sandbox; `*` matches anything
     login: tuple[str, ...] = ()  # files of HOME with its login, which the CLI may renew
     own_files: tuple[str, ...] = ()  # other files of HOME that it needs; it gets copies

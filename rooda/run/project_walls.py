@@ -90,12 +90,9 @@ def of_home(project: Project, private: str, env: Mapping[str, str], program: str
         yield from shared(project, name, READ)
     places = [os.path.join(project.home, name) for name in TOOLS.split()]
     places += [place for each in env.get("PATH", "").split(os.pathsep) if each for place in _around(each)]
-    places += [
-        sys.prefix,
-        sys.base_prefix,
-        os.path.dirname(dirs.shipped("config")),
-        *(_around(os.path.dirname(program))),
-    ]
+    places += [sys.prefix, sys.base_prefix, os.path.dirname(dirs.shipped("config"))]
+    for each in (program, os.path.realpath(program)):
+        places += _around(os.path.dirname(each))
     found: list[str] = []
     for place in sorted({os.path.realpath(each) for each in places}):
         concealed = is_below(place, (*HIDDEN, project.home)) and not is_below(place, (project.top, *found))
@@ -108,6 +105,9 @@ def _around(folder: str) -> list[str]:
     """Return a folder of programs, and the installation that it belongs to, if it is one of its own."""
     real = os.path.realpath(folder)
     parent = os.path.dirname(real)
+    packages, found, _ = real.partition(os.sep + "node_modules")
+    if found:
+        return [packages + found]
     own = os.path.basename(parent) not in (".local", ".cargo", "home") and os.path.basename(real) == "bin"
     has_library = any(os.path.exists(os.path.join(parent, name)) for name in ("pyvenv.cfg", "lib", "libexec"))
     return [parent] if own and has_library else [real]

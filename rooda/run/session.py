@@ -96,7 +96,7 @@ class Session:
         signals.when_abandoned, signals.when_stopping = self._ledger.abandon, self._report_stopping
 
     def _report_walls(self) -> None:
-        if self._walls and self._walls.wanted != "off":
+        if self._walls and (self._walls.mode != "off" or self._walls.why_off):
             from rooda.run.event_records import SandboxChosen
 
             self.emit(SandboxChosen(mode=self._walls.mode, why=self._walls.why_off))

@@ -18,7 +18,8 @@ from rooda.processes.supervise import Most, Spec
 from rooda.run import project_walls
 from rooda.run.event_records import Emit, FilesRestored, NetworkRefused, Problem
 from rooda.run.guarded_files import GuardedFiles
-from rooda.run.setup import Setup
+from rooda.run.logins import Logins
+from rooda.run.setup import Sandbox, Setup
 
 OFF, AUTO, WORKSPACE, READ_ONLY = "off", "auto", "workspace", "read-only"
 AGENT, HOSTS, ON = "agent", "hosts", "on"  # networks
@@ -55,15 +56,26 @@ def _hint() -> str:
     return bubblewrap.INSTALL if not bubblewrap.program() else 'See docs/sandbox.md, or set sandbox = "off".'
 
 
+def _chosen_for(agent: Agent | None, sandbox: Sandbox, workspace: str) -> Chosen:
+    """Return the mode of an agent or, for None, of commands. `auto` means none if an agent could reach no service."""
+    found = chosen(agent.sandbox if agent else sandbox.mode, workspace)
+    auto = agent is not None and agent.sandbox == AUTO and found.mode != OFF
+    if auto and agent and agent.hosts is None and sandbox.network == AGENT and not sandbox.hosts:
+        who = f"the agent {agent.name}" if agent.name else "the command"
+        return Chosen(OFF, f"the hosts that {who} needs are unknown; name them: [sandbox] hosts")
+    return found
+
+
 class SessionWalls:
     """Moves the processes of one session into the sandbox."""
 
     def __init__(self, workspace: str, setup: Setup, env: Mapping[str, str]) -> None:
         sandbox = setup.sandbox
-        modes = {sandbox.mode, *(each.sandbox for each in setup.agent.choices)} if setup.agent else {sandbox.mode}
-        self._chosen = {mode: chosen(mode, workspace) for mode in modes}
-        self.wanted = max(modes - {OFF}, default=OFF)
-        self.mode, self.why_off = self._chosen[self.wanted]
+        choices = [None, *(setup.agent.choices if setup.agent else ())]
+        self._chosen = {each and each.name: _chosen_for(each, sandbox, workspace) for each in choices}
+        self.mode = next((each.mode for each in self._chosen.values() if each.mode != OFF), OFF)
+        self.why_off = next((each.why for each in self._chosen.values() if each.why), "")
+        self._logins: dict[str, Logins] = {}
         self._sandbox, self._project = sandbox, project_walls.project_of(workspace, env)
         self._home = env.get("HOME", "")
         self._shown: Sequence[str] = ()
@@ -89,6 +101,9 @@ class SessionWalls:
             if host not in self._refused:
                 self._refused.add(host)
                 emit(NetworkRefused(host=host))
+        for logins in self._logins.values():
+            logins.bring_back()
+        self._logins.clear()
         if self.mode != OFF:
             self._rounds += 1
             kept = os.path.join(folder, f"put-back-{self._rounds}")
@@ -106,10 +121,13 @@ class SessionWalls:
     def around(self, spec: Spec, agent: Agent | None = None, prompt: str = "") -> Spec:
         """Return the spec of a process, moved into the sandbox unless it has none."""
         most = self._most()
-        mode = self._chosen[agent.sandbox if agent else self._sandbox.mode].mode
+        mode = self._mode(agent)
         if mode == OFF:
             return spec._replace(most=most)
         home = self._private_home(agent)
+        if agent:
+            self._logins[home] = Logins(self._project.home, home)
+            self._logins[home].take_along(agent.login, agent.own_files)
         env = self._environment(spec.env, agent)
         program = _program(spec.argv[0], env, spec.cwd)
         mounts = [*self._mounts(env, home, program, mode != READ_ONLY or not agent), *self._outputs(agent, prompt)]
@@ -130,13 +148,20 @@ class SessionWalls:
             most=most,
         )
 
+    def _mode(self, agent: Agent | None) -> str:
+        """Return the mode of an agent or, for None, of commands; another agent than the loop's has its own setting."""
+        found = self._chosen.get(agent and agent.name)
+        if found is None or (agent and agent.sandbox == OFF):
+            found = _chosen_for(agent, self._sandbox, self._project.workspace)
+        return found.mode
+
     def _network(self, agent: Agent | None, env: Mapping[str, str]) -> tuple[str, list[Rule]]:
         """Return off, hosts or on, and the hosts that a process may reach."""
         sandbox, named = self._sandbox, list(self._sandbox.hosts)
         if not agent:
             return (sandbox.gate_network, [rule_of(name) for name in named])
-        named += agent.hosts
-        named += [value for key, value in env.items() if key.endswith(ADDRESSES) and "://" in value]
+        named += agent.hosts or ()
+        named += [value for key, value in env.items() if key.endswith(ADDRESSES) and value.startswith("http")]
         return (HOSTS if sandbox.network == AGENT else sandbox.network, [rule_of(name) for name in named])
 
     def _opened(self, pid: int, rules: Sequence[Rule]) -> str:

@@ -34,7 +34,7 @@ def with_sandbox(setup: Setup, settings: Settings, look: Lookup) -> Setup:
 def _walled(look: Lookup, settings: Settings, agent: Agent) -> Agent:
     fallback = tuple(_walled(look, settings, each) for each in agent.fallback)
     table = settings.agents().get(agent.name, {})
-    lists: Json = {key: tuple(table.get(key, ())) for key in ("hosts", "variables", "login", "own_files")}
+    lists: Json = {key: tuple(table[key]) for key in ("hosts", "variables", "login", "own_files") if key in table}
     return agent._replace(sandbox=_mode(look, settings, agent.name), fallback=fallback, **lists)
 
 
