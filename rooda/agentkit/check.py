@@ -26,7 +26,7 @@ NO_TOOLS = "this CLI offers the model no tools"
 READY = 15.0  # seconds until the server is ready
 MADE, LAST = "from the model\n", "All done."
 WORK = "".join(f"{n}. Nothing is to be done about line {n}, “quotes” and \\n included.\n" for n in range(300))
-VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "PYTHONPATH")  # variables passed to the run; no keys, no accounts
+VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "ROODA_LOOP_SANDBOX")  # passed to the run; no keys
 
 
 def shipped() -> dict[str, Any]:
@@ -151,7 +151,8 @@ class Harness:
         loop = {"agent": name, "quality_gates": [gate], "token_budget": 0, "retry_wait": 0}
         phases = {phase: {"content": phase} for phase in ("orient", "decide", "act")}
         procedure = {"observe": {"content": prompt}, **phases}
-        tree_ = {"loop": loop, "agents": {name: agent}, "procedures": {"check": procedure}}
+        reach = {"hosts": [self.url.partition("//")[2]], "environment": ["PYTHONPATH"]}
+        tree_ = {"loop": loop, "agents": {name: agent}, "procedures": {"check": procedure}, "sandbox": reach}
         files.write(os.path.join(self.work, "rooda.toml"), tomli_w.dumps(tree_).encode())
 
     def _environment(self) -> dict[str, str]:

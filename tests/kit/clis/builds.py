@@ -90,10 +90,12 @@ def _without_flag(cli: str) -> str:
     return f"[agents.{cli}]\ncommand = {json.dumps(' '.join(words))}\n"
 
 
-def build(ws: Workspace, cli: str, server: ModelServer, case: Case) -> Built:
-    """The run, from its start to its end; at no time were two agents alive."""
+def build(ws: Workspace, cli: str, server: ModelServer, case: Case, more: str = "") -> Built:
+    """The run, from its start to its end; at no time were two agents alive. `more`: further settings."""
     server.play({"turns": case.turns})
-    running = ws.start("build", "-n", "2", env=prepare(ws, cli, server.url, case))
+    env = prepare(ws, cli, server.url, case)
+    ws.config(f"{ws.read('rooda.toml')}\n{more}")
+    running = ws.start("build", "-n", "2", env=env)
     if case.signal:
         until(lambda: _ready(ws, cli, case) or running.process.poll() is not None, PATIENCE, case.when)
         _send(ws, running, case.signal)
