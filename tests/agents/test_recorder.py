@@ -77,6 +77,6 @@ def test_long_transcripts_end_with_a_whole_line() -> None:
 def test_rooda_s_own_command_line_is_recorded(cli: str) -> None:
     """The command line is that of config/rooda.toml, with each flag that a case can remove."""
     case = recorded_cases.cases(cli, "/repo", 0)["success"]
-    words = record.argv(cli, case)
+    words = record.argv(cli, case, record.Place("/place"))
     assert words[0] == cli and os.path.basename(cli) == cli
     assert recorded_cases.SKIP_FLAG.get(cli, cli) in words

@@ -64,23 +64,23 @@ def test_L_01_L_02_E_38_a_day(ws: Workspace, kind: str) -> None:
         assert day.rooda(word, name).out.strip() and day.of_kind(word).out.strip()
     terminal.type("\x03")
     assert terminal.finish() == 130, terminal.out
-    assert rows(ws)[0]["status"] == "interrupted"
+    assert rows(ws)[0]["state"] == "interrupted"
     terminal = day.start("resume", name)
     kill_all(ws)
     terminal.finish()
-    assert rows(ws)[0]["status"] == "interrupted"
+    assert rows(ws)[0]["state"] == "interrupted"
     named = [name] if kind in ("ooda", "flow") else []
     terminal = day.start(*day.group, "resume", *named, "-n", "7", "--max-cost", "9")
     assert "6 iterations" in day.rooda("set", name, "-n", "6").out
     let_go(ws)
     assert terminal.finish(60) == 0, terminal.out
-    assert not rows(ws) or rows(ws)[0]["status"] == "completed"
+    assert not rows(ws) or rows(ws)[0]["state"] == "completed"
     assert name in day.rooda("runs").out
     again = day.begin_again()
     other = day.name
     cancelled = day.rooda("cancel") if kind == "goal" else day.of_kind("cancel", other)
     assert "ancelled" in cancelled.out and again.finish() == 143, cancelled.out
-    assert not [row for row in rows(ws) if row["status"] != "completed"] and not ws.leftovers()
+    assert not [row for row in rows(ws) if row["state"] != "completed"] and not ws.leftovers()
     refused = ws.rooda("resume", other)
     assert refused.code in (2, 3), refused.both
     assert "nothing to cancel" in day.rooda("cancel", other).out.lower()
