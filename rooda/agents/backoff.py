@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-_UNIT = r"(?:ms|milliseconds?|d(?:ays?)?|h(?:(?:ou)?rs?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)(?![a-z])"
+_UNIT = r"(?:ms|milliseconds?|w(?:eeks?)?|d(?:ays?)?|h(?:(?:ou)?rs?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)(?![a-z])"
 _PART = re.compile(rf"(\d+(?:\.\d+)?)\s*({_UNIT})", re.I)
-_SECONDS = {"d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0}  # by the first letter of the unit
+_SECONDS = {"w": 604_800.0, "d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0}  # by the first letter of the unit
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 # A time counts only after a word such as "resets" or "until"; filler words may be between the two.
 _AHEAD = re.compile(
@@ -20,7 +20,7 @@ _FILLER = (
     r"|approximately|roughly|the|limit|will|be|is|date)*"
 )
 _SPAN = re.compile(rf"{_FILLER}((?:\d+(?:\.\d+)?\s*{_UNIT}(?:,?\s*(?:and\s+)?))+)", re.I)
-_MINUTE = re.compile(rf"{_FILLER}(?:less than |under )(?:a|one|1) minute", re.I)
+_ONE = re.compile(rf"{_FILLER}(?:less than |under )?(?:an?|one|1) (minute|hour|day|week)(?!s?,? (?:and )?\d|\w)", re.I)
 _HEADER = re.compile(
     r"retry[-_ ]?(?:after|delay)[-_ ]?(ms|seconds|s)?[\"']?\s*[:=]\s*[\"']?(\d+(?:\.\d+)?)(?![\d.]*\s*[a-z-])", re.I
 )
@@ -30,6 +30,11 @@ _ZONE = r"(?:\s*(?:\((?P<zone>[\w/+-]+)\)|(?P<utc>Z|UTC|GMT)\b))?(?P<offset>[+-]
 _NAMED_DAY = r"(?P<month>[A-Z][a-z]{2})[a-z]*\.?\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?(?:,?\s+(?P<year>\d{4}))?"
 _CLOCK = re.compile(rf"{_FILLER}{_TIME}{_ZONE}", re.I)
 _NAMED = re.compile(rf"{_FILLER}{_NAMED_DAY}(?:,?\s+(?:at\s+)?{_TIME})?{_ZONE}", re.I)
+_DAY_FIRST = re.compile(
+    rf"{_FILLER}(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?P<month>[A-Z][a-z]{{2}})[a-z]*\.?(?:,?\s+(?P<year>\d{{4}}))?"
+    rf"(?:,?\s+(?:at\s+)?{_TIME})?{_ZONE}",
+    re.I,
+)
 _ISO = re.compile(rf"{_FILLER}(?P<year>\d{{4}})-(?P<month>\d\d)-(?P<day>\d\d)(?:[T ]{_TIME})?(?:\.\d+)?{_ZONE}", re.I)
 _SLASHED = re.compile(
     rf"{_FILLER}(?P<month>\d{{1,2}})/(?P<day>\d{{1,2}})/(?P<year>\d{{4}})(?:,?\s+{_TIME})?{_ZONE}", re.I
@@ -78,13 +83,13 @@ def _reset_time(text: str, now: float, to_epoch: ToEpoch) -> float | None:
 
 def _dates_after(word: str) -> tuple["re.Pattern[str]", ...]:
     """Return the date and time patterns to try after a word; none after `in`, or `in 10 organizations` would match."""
-    return () if word == "in" else (_ISO, _SLASHED, _NAMED, _CLOCK)
+    return () if word == "in" else (_ISO, _SLASHED, _NAMED, _DAY_FIRST, _CLOCK)
 
 
 def _seconds_ahead(text: str) -> float | None:
     """Return the duration at the beginning of the text; None if there is none."""
-    if _MINUTE.match(text):
-        return 60.0
+    if one := _ONE.match(text):
+        return _SECONDS[one[1][0].lower()]
     found = _SPAN.match(text)
     return _seconds(found[1]) or None if found else None
 

@@ -51,7 +51,8 @@ _THROTTLE = re.compile(
 )
 _PAYING = r"(?:credits?|funds|balance|tokens? balance)"
 _MONEY = re.compile(
-    rf"\b(?:out of|no(?: more| remaining)?|insufficient|(?:not|n.t have) enough|used (?:up )?all (?:of )?(?:your|the))"
+    r"\b(?:out of|no(?: more| remaining)?|zero|(?<![\d.,])0|insufficient|(?:not|n.t have) enough"
+    r"|used (?:up )?all (?:of )?(?:your|the))"
     rf" (?:[\w-]+ ){{0,3}}?{_PAYING}\b"
     rf"|\b{_PAYING} (?:(?:is|are|has|have|was|were|been) )*(?:too low|depleted|exhausted|insufficient|used up|empty"
     r"|negative|run out|ran out|spent|not enough|below)"
@@ -61,10 +62,12 @@ _MONEY = re.compile(
     r"|credit limit|credit balance|insufficient.?(?:quota|credit|fund|balance)"
     r"|spend(?:ing)?[ -](?:cap|limit)|(?:pooled|monthly|organi[sz]ation'?s?|team'?s?|your) budget|budget (?:\w+ ){0,3}"
     r"(?:exceeded|exhausted|reached|used up|spent)|usage (?:is |has been )?paused|usage quota"
-    r"|quota (?:is |has been |was )?(?:exhausted|depleted|used up)|(?:have|has) no quota|no quota (?:left|available)"
+    r"|quota (?:is |has been |was )?(?:exhausted|depleted|used up)|exhausted your (?:\w+ )?(?:quota|budget)"
+    r"|(?:have|has) no quota|no quota (?:left|available)"
     r"|exceeded your current quota|quota exceeded\. check your plan|check your plan"
     r"|upgrade (?:your|to an?|the|to) (?:[\w-]+ )*?to continue"
-    r"|api[- ]?key\b.{0,20}\bquota\b|run out of quota|card (?:was |has been )?declined"
+    r"|api[- ]?key\b.{0,20}\bquota\b|run out of quota|card (?:was |has been )?declined|account is in arrears"
+    r"|free trial (?:has )?(?:ended|expired)|subscribe to continue"
     r"|update (?:your )?payment|payment (?:is )?required|billing(?! (?:cycle|period))|overdue",
     re.I,
 )
@@ -91,7 +94,7 @@ _LONG = re.compile(rf"\b\d+(?:\.\d+)? ?(?:hours?|hrs?|h|days?|d)\b|\d+h\d+m|\b{_
 # A sentence that warns of a limit, explains one, or counts what is left: the call itself was not refused.
 _WARNING = re.compile(
     r"approaching|nearing|\bclose to\b|\bnear(?:ly)? (?:your|the)\b|\balmost\b|running low|getting low"
-    r"|(?<!\d)\d{1,2}(?:\.\d+)? ?%|\bremaining\b|\bleft (?:this|in|until|before|for|of)\b"
+    r"|(?<!\d)\d{1,2}(?:\.\d+)? ?%|^(?!.*\b(?:no|zero|0)\b).*(?:\bremaining\b|\bleft (?:this|in|until|before|for|of)\b)"
     r"|\bwill (?:soon )?(?:hit|reach|exceed|run out)|\babout to (?:hit|reach)|\bsoon (?:hit|reach)"
     r"|\b(?:if|when|once|before|until|unless|whenever|after|as) (?:you|the|your|a|an|this|it)\b.{0,40}"
     r"\b(?:hit|reach|exceed|run out|limit)|\bto avoid|counts? (?:toward|against)"

@@ -38,7 +38,6 @@ DIFFERENT = {
     "mini/promise": "agent_error",  # it ends only by a command, and an answer without one is an error
     "opencode/bad_flag": "agent_error",  # it prints its help, and no word on why
     "opencode/overflow_once": "agent_error",  # it went on and finished, and exits with 1 all the same
-    "aider/no_credit": "rate_limit",  # its library calls it that
     "codex/server_error": "rate_limit",  # "high demand", it says, and no status
     "claude/stream_error": "ok",  # it asks again, for an answer in one piece
     **dict.fromkeys(("codex/stream_error", "copilot/stream_error"), "rate_limit"),  # an overloaded server

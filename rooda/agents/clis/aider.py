@@ -11,6 +11,7 @@ _TOKENS = re.compile(r"^Tokens: ([\d.]+[kM]?) sent, (?:[\d.]+[kM]? cache \w+, )*
 _COST = re.compile(r"\$([\d.]+) session")
 _EDIT = re.compile(r"^Applied edit to (.+)$")
 _ERROR = re.compile(r"litellm\.(?:exceptions\.)?(\w+(?:Error|Exceeded|Exception)): (.*)")
+WIDTH = 80  # columns at which it wraps its lines
 LONGEST = 65_536  # at least this many characters at the end of the final message are kept
 _SCALE = {"k": 1_000, "M": 1_000_000}
 
@@ -28,6 +29,8 @@ def line(text: str, into: Gathered) -> None:
         into.fail(f"{text} (context window)", "context_window")
     elif error := _ERROR.search(text):
         into.fail(f"{error[1]}: {error[2]}"[:500], error[1])
+    elif into.memory.pop("wrapped", False) and into.message:
+        into.message = f"{into.message.rstrip()} {text}"[:500]
     else:
         into.continue_message(f"\n{text}")
         into.memory["size"] = size = into.memory.get("size", 0) + len(text) + 1
@@ -35,6 +38,7 @@ def line(text: str, into: Gathered) -> None:
             into.final, into.cut = into.final[-LONGEST:], True
             into.memory["size"] = LONGEST
         into.unparsed(text.encode())
+    into.memory["wrapped"] = bool(into.message) and (text.endswith(" ") or len(text) >= WIDTH - 1)
 
 
 def _count(text: str) -> int:
