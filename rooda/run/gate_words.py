@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from rooda.run.records import Programs
 
@@ -16,28 +17,51 @@ def _words(text: str) -> frozenset[str]:
 _WRITING = _words(
     "fix format fmt push publish deploy release upload migrate install rm commit write apply destroy drop purge"
     " upgrade uninstall rollback seed reformat autofix reset makemigrations tidy generate codegen bump update add sync"
-    " delete autocorrect"
+    " delete autocorrect flush loaddata prune dedupe downgrade autoupdate require remove yank shrinkwrap accept archive"
+    " submit lock get rmi down lintfix prettify beautify scalafmt scalafmtall nuke wipe"
 )
-_CHECKED = _words("format fmt makemigrations tidy generate codegen update sync")  # that only check with such an option
-_ENDLESS = _words("dev serve server start watch preview up")
-_ENDLESS_PROGRAMS = _words("watch nodemon uvicorn gunicorn hypercorn daphne entr watchexec http.server")
+_FIXING = _words("fix autofix autocorrect reformat write")  # they write, also in `lint-fix`
+_CHECKED = _words(  # that only check with such an option
+    "format fmt makemigrations tidy generate codegen update sync lock scalafmt scalafmtall prettier"
+)
+_ENDLESS = _words("dev serve server start watch preview up open storybook worker runserver")
+_ENDLESS_PROGRAMS = _words("watch nodemon uvicorn gunicorn hypercorn daphne entr watchexec http.server ngrok")
 _WRITING_OPTIONS = _words(
     "--fix --write --apply --in-place --fix-only --autofix --unsafe-fixes -w -i --autocorrect --autocorrect-all"
     " --auto-correct --auto-correct-all --snapshot-update --update-snapshots --update-snapshot --updateSnapshot"
-    " --generate-baseline --update-baseline -delete"
+    " --generate-baseline --update-baseline -delete --add-noqa -fix --inplace --reformat --write-changes --accept"
+    " --push --publish"
+)
+_UPDATING = re.compile(  # an assignment, or an option with a value, that makes tests write what they expect
+    r"\w*(?:UPDATE|ACCEPT|OVERWRITE|REGENERATE|RECORD|BLESS)\w*=(?!$|0|no|false|none|off)|--inline-snapshot=(?!report|disable)"
+    r"|--record(?:-mode)?=(?!none)",
+    re.I,
 )
 _SHORT = {  # options of one letter that write files
     **dict.fromkeys(("rubocop", "standardrb"), ("-a", "-A", "-x")), "ktlint": ("-F", "--format"), "detekt": ("-ac",),
+    **dict.fromkeys(("codespell", "typos"), ("-w",)),
+    **dict.fromkeys(("npm-check-updates", "npm-check", "ncu"), ("-u",)),
+    "awk": ("-i",), "gawk": ("-i",), "git-cliff": ("-o", "-p", "--output", "--prepend"),
+    "cmake": ("--install",), "uv": ("-o", "--output-file"),
     **dict.fromkeys(("jest", "vitest", "ava", "playwright", "npm", "pnpm", "yarn", "bun"), ("-u", "--update")),
 }  # fmt: skip
 _ONLY_CHECKS = _words(
     "--check --check-only --check-formatted --verify-no-changes --dry-run --diff --lint --list-different -check -l -d"
-    " -diff --test"
+    " -diff --test --locked --verify -mode=check --mode=check --output=none"
 )
+_ACTIONS = {  # of programs for which the word means that they write, or change what others see
+    "rector": "process", "lerna": "version", "dbt": "run build snapshot", "bazel": "run", "bazelisk": "run",
+    "nix": "run", "eas": "build", "skaffold": "run", "packer": "build", "towncrier": "build",
+    "fastlane": "beta alpha", "rails": "s c setup create prepare load",
+    "hatch": "version", "npm": "version", "pnpm": "version", "yarn": "version", "bun": "version",
+    "changeset": "version", "mvn": "set use-latest-versions", "rake": "setup create prepare load",
+    "diesel": "migration", "typeorm": "migration",
+}  # fmt: skip
 _READING_GIT = _words("diff status log show grep ls-files rev-parse describe fsck check-ignore diff-index")
 _FORMATTERS = _words(
     "black isort autopep8 yapf gofmt rustfmt swiftformat prettier clang-format shfmt"
     " goimports stylua pyupgrade docformatter autoflake mdformat scalafmt alejandra nixfmt djhtml"
+    " buildifier sort-package-json"
 )
 _PRINTING = _words(  # they write files only with an option
     "gofmt rustfmt prettier clang-format yapf autopep8 shfmt goimports"
@@ -46,7 +70,9 @@ _MANAGERS = _words("npm pnpm yarn bun")
 _SYSTEM = _words(
     "rm mv cp tee sudo kill pkill killall dd truncate shutdown reboot chmod chown mkfs curl wget ssh scp rsync"
     " kubectl helm aws gcloud az heroku flyctl vercel netlify gh glab twine"
-    " psql mysql mariadb mongosh redis-cli sqlite3 dropdb createdb ansible-playbook"
+    " psql mysql mariadb mongosh mongo redis-cli sqlite3 dropdb createdb ansible-playbook ansible gsutil surge http nc"
+    " touch ln unlink rmdir crontab systemctl service launchctl eval bumpversion bump2version semantic-release"
+    " nixos-rebuild pip-compile pip-sync nbstripout"
 )
 _PREFIXES = _words("env time nice exec command nohup npx uvx bunx ! if then do while until else")
 _RUNNERS = frozenset(  # these two words are followed by the command that they run
@@ -62,7 +88,9 @@ _IN_PLACE = re.compile(r"-[a-z]*i|--in-place")
 _SHELLS = _words("sh bash zsh dash ksh")
 _SECOND_WORD = re.compile(r"[a-z][\w:-]*", re.I)
 _PART = re.compile(r"[A-Z]?[a-z0-9_]+|[A-Z]+")  # of a word such as `spotlessApply`
-_CHECKING = _words("test tests check checks lint verify validate ci pre dry no")  # what follows is only tested
+_CHECKING = _words("test tests check checks lint verify validate ci pre dry no spec")  # what follows is only tested
+_INTERPRETERS = _words("sh bash zsh dash ksh source . python python3 node ruby perl php deno bun tsx ts-node")
+_NAME_PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+")
 
 
 def refusal(command: str, has_name: bool, programs: Programs = ALL) -> str:
@@ -72,6 +100,8 @@ def refusal(command: str, has_name: bool, programs: Programs = ALL) -> str:
         return "it is not a complete command"
     if reason := _of_path(words, has_name, programs):
         return reason
+    if target := next(filter(_UPDATING.match, words), ""):
+        return f"{target} makes it write files"
     if target := next(filter(programs.exists, _REDIRECTED.findall(command)), ""):
         return f"it writes {target}"
     return next(filter(None, (_of_simple(part) for part in _parts(words))), "")
@@ -111,11 +141,13 @@ def _parts(words: Sequence[str]) -> Iterator[list[str]]:
 def _of_simple(words: Sequence[str]) -> str:
     """Return why a simple command can't be part of a gate; "" if it can."""
     program, rest = words[0].rpartition("/")[2], words[1:]
-    if program in _SHELLS and "-c" in rest[:2]:
+    if program in _SHELLS and any(re.fullmatch(r"-[a-z]*c", word) for word in rest[:2]):
         return refusal(rest[-1], True)
-    options = {word.partition("=")[0] for word in rest if word.startswith("-")}
-    plain = [word for word in (program, *rest) if _is_own_word(word)]
-    if program in _SYSTEM or (program == "git" and not _reads_git(rest)):
+    if script := _writing_script(words):
+        return f"`{script}` changes more than it checks"
+    options = _options(rest)
+    plain = _own_words(program, rest)
+    if (program in _SYSTEM and rest[:1] not in (["lint"], ["template"])) or (program == "git" and not _reads_git(rest)):
         return f"`{_shown(words)}` changes files or what others see"
     if program in ("sed", "perl"):
         return "it changes files in place" if any(_IN_PLACE.match(word) for word in rest) else ""
@@ -129,22 +161,61 @@ def _of_simple(words: Sequence[str]) -> str:
         return f"`{program} {rest[0]}` installs packages"
     if program == "mix":
         plain += [part for word in rest for part in word.split(".")[1:] if _is_own_word(part)]
-    if program in (*_MANAGERS, "changeset") and rest[:1] == ["version"]:
-        return f"`{program} version` changes files"
+    if (action := _action(program, rest)) and not options & _ONLY_CHECKS:
+        return f"`{program} {action}` changes files"
     if writing := _writing(plain, options):
         return f"`{writing}` changes more than it checks"
     return _of_endless(program, rest, plain, options)
 
 
+def _action(program: str, rest: Sequence[str]) -> str:
+    actions = _ACTIONS.get(program, "").split()
+    return next((part for word in rest[:2] for part in word.split(":") if part in actions), "")
+
+
+def _writing_script(words: Sequence[str]) -> str:
+    """Return the script that the command runs if its name says that it writes: `./deploy.sh`, `bash bin/push`."""
+    run = words[0]
+    if run in _INTERPRETERS:
+        run = next((word for word in words[1:] if not word.startswith("-") and word != "run"), "")
+    if "/" not in run and "." not in run.strip("."):
+        return ""
+    name = re.sub(r"\.(?:sh|bash|zsh|py|js|mjs|cjs|ts|rb|pl|php)$", "", run.rpartition("/")[2])
+    pieces = [piece.lower() for piece in _NAME_PART.findall(name)]
+    if _CHECKING & {*pieces} and not (_FIXING & {*pieces} and pieces[0] not in ("test", "tests")):
+        return ""
+    writing = _WRITING - (_CHECKED if _options(words) & _ONLY_CHECKS else frozenset())
+    return run if writing & {*(pieces if "and" in pieces else (*pieces[:1], *pieces[-1:]))} else ""
+
+
 def _of_endless(program: str, rest: Sequence[str], plain: Sequence[str], options: set[str]) -> str:
     """Return why a command does not end by itself; "" if it does."""
     endless = next((word for word in plain[1:3] if _ENDLESS & {*word.split(":")}), "")
-    follows = program in ("tail", "journalctl") and options & {"-f", "-F", "--follow"}
+    follows = program in ("tail", "journalctl") and bool(options & {"-f", "-F", "--follow"})
     if program in ("flask", "make", "just", "rails") and plain[1:2] == ["run"]:
         endless = "run"
+    if (program, *rest) in (("cargo", "run"), ("go", "run", "."), ("go", "run", "main.go")):
+        endless = f"{program} run"
+    follows = follows or (program in ("tsc", "webpack", "rollup") and "-w" in options)
     if program in _ENDLESS_PROGRAMS or follows or options & {"--watch", "--watchAll", "--reload"}:
         endless = endless or program
     return f"`{endless}` does not end" if endless else ""
+
+
+def _options(rest: Sequence[str]) -> set[str]:
+    """Return the options without their values, and those whose value decides, as they are."""
+    options = {word for word in rest if word.startswith("-")}
+    none = {"--output=none"} if ("-o", "none") in pairwise(rest) else set()
+    return options | {word.partition("=")[0] for word in options} | none
+
+
+def _own_words(program: str, rest: Sequence[str]) -> list[str]:
+    """Return the words that may name an action. What follows a test runner selects tests."""
+    if program in ("pytest", "py.test"):
+        rest = []
+    elif program in ("cargo", "go") and rest[:1] == ["test"]:
+        rest = rest[:1]
+    return [word for word in (program, *rest) if _is_own_word(word)]
 
 
 def _is_own_word(word: str) -> bool:
@@ -154,12 +225,12 @@ def _is_own_word(word: str) -> bool:
 
 def _writing(words: Sequence[str], options: set[str]) -> str:
     """Return the first word that means that the command writes files; "" for a formatter that only checks."""
-    checks = bool(options & _ONLY_CHECKS) or any("check" in word.split(":") for word in words)
+    checks = bool(options & _ONLY_CHECKS) or any("check" in map(str.lower, _NAME_PART.findall(word)) for word in words)
     for place, word in enumerate(words):
         for part in _parts_of(word) if place else word.lower().split(":"):
-            if part in _WRITING and not (checks and part in _CHECKED):
+            if (part in _WRITING or (part == "prettier" and place)) and not (checks and part in _CHECKED):
                 return word
-    return ""
+    return words[-1] if len(words) > 1 and {"clean", "clobber"} & {*words[-1].split(":")} else ""
 
 
 def _parts_of(word: str) -> Iterator[str]:
@@ -167,8 +238,12 @@ def _parts_of(word: str) -> Iterator[str]:
     for part in word.split(":"):
         yield part.lower()
         pieces = [piece.lower() for name in part.split("-") for piece in _PART.findall(name)]
-        if pieces and pieces[0] not in _CHECKING:
-            yield from pieces if part.isalnum() else pieces[-1:]
+        if "and" in pieces or (part.isalnum() and pieces[0] not in _CHECKING):
+            yield from pieces
+        elif pieces and not _CHECKING & {*pieces}:
+            yield from (pieces[0], pieces[-1])
+        else:
+            yield from _FIXING & {*pieces}
 
 
 def _reads_git(rest: Sequence[str]) -> bool:

@@ -7,7 +7,7 @@ from rooda.run.records import Programs
 from tests.kit.workspace import Workspace
 
 HERE = {"README.md", ".github/workflows/ci.yml", "package.json", "log.txt", "docs/report.txt"}
-TOOLS = {"ruff", "pytest", "mypy", "bash", "make", "tox", "./check.sh", "scripts/check"}
+TOOLS = {"ruff", "pytest", "mypy", "bash", "make", "tox", "./check.sh", "scripts/check", "./scripts/docs-push.sh"}
 PROGRAMS = Programs(lambda name: name in TOOLS, lambda path: path in HERE)
 
 TAKEN = {
@@ -61,6 +61,17 @@ TAKEN = {
     "- `cargo nextest run`": "cargo nextest run",
     "- `vitest run`": "vitest run",
     "- `sed -n 1,5p x | grep y`": "sed -n 1,5p x | grep y",
+    "- `pytest -k release`": "pytest -k release",
+    "- `cargo test migrate`": "cargo test migrate",
+    "- `mvn clean verify`": "mvn clean verify",
+    "- `sbt scalafmtCheckAll`": "sbt scalafmtCheckAll",
+    "- `python tools/generate_docs.py --check`": "python tools/generate_docs.py --check",
+    "- `bash tests/test_deploy.sh`": "bash tests/test_deploy.sh",
+    "- `uv lock --check`": "uv lock --check",
+    "- `npm run lint-staged`": "npm run lint-staged",
+    "- `INSTA_UPDATE=no cargo test`": "INSTA_UPDATE=no cargo test",
+    "- `dart format -o none --set-exit-if-changed .`": "dart format -o none --set-exit-if-changed .",
+    "- `helm lint charts/x`": "helm lint charts/x",
 }
 REFUSED = (
     "- never run `make test` twice",
@@ -137,6 +148,35 @@ REFUSED = (
     "- `npm start`",
     "- `npm run test:watch`",
     "- `jest --watch`",
+    "- `npm run lint-fix`",
+    "- `make fix-imports`",
+    "- `make push-image`",
+    "- `make test-and-deploy`",
+    "- `make clean`",
+    "- `npm run prettier`",
+    "- `bash scripts/deploy.sh`",
+    "- `python tools/release.py`",
+    "- `source ./publish.sh`",
+    "- `./scripts/docs-push.sh`",
+    "- `bash -lc 'npm publish'`",
+    "- `UPDATE_SNAPSHOTS=1 pytest`",
+    "- `pytest --inline-snapshot=fix`",
+    "- `python manage.py flush`",
+    "- `alembic downgrade base`",
+    "- `poetry lock`",
+    "- `composer require x/y`",
+    "- `go get -u ./...`",
+    "- `ruff check . --add-noqa`",
+    "- `vendor/bin/rector process`",
+    "- `docker compose down -v`",
+    "- `bazel run //:push`",
+    "- `codespell -w`",
+    "- `cargo insta accept`",
+    "- `rails db:schema:load`",
+    "- `dart format --set-exit-if-changed .`",
+    "- `rails s`",
+    "- `cargo run`",
+    "- `tsc -w`",
     '- `echo "x`',
 )
 HEADINGS = ("## Quality Gates", "# Quality gates", "### Code quality gates (must pass)", "## 5. Quality Gates ✅",
