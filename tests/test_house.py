@@ -30,8 +30,10 @@ PURE = {"errors", "base/json", "base/text", "base/secrets", "base/secret_forms",
         "base/yaml", "agents/records", "agents/outcome", "agents/last_words", "agents/error_text", "agents/backoff",
         "agents/prices", "git/retention",
         "run/budgets", "run/gate_words", "run/gates_md", "run/records", "run/setup", "run/spending", "run/ended",
-        "run/placeholders", "run/task_lists",
+        "run/placeholders", "run/task_lists", "tasks/model", "tasks/sources", "tasks/view",
         "run/event_records", "run/tally", "run/vocabulary", "loops/kernel"}  # fmt: skip
+
+TASKS = {f"tasks/{path.stem}" for path in (PACKAGE / "tasks").glob("cli*.py")}
 
 # Who may use what reaches the world. A name ending in / is a room.
 DOORS = {
@@ -45,7 +47,7 @@ DOORS = {
     "ctypes": {"processes/linux"},
     "shutil": {"settings/detect"},
     "socket": {"processes/systemd", "processes/proxy"},
-    "click": {"cli/", "loops/options", "tasks/cli", *(f"loops/{kind}/cli" for kind in KINDS)},
+    "click": {"cli/", "loops/options", *TASKS, *(f"loops/{kind}/cli" for kind in KINDS)},
     "asyncio": set(),
     "threading": set(),
     "logging": set(),
@@ -75,7 +77,7 @@ STARTING = {
     "spawnv",
 }
 STARTERS = {"processes/", "startup"}
-SPEAKING = {"cli/", "views/", "run/questions", "startup", "tasks/cli"}
+SPEAKING = {"cli/", "views/", "run/questions", "startup", *TASKS}
 SPEAKING |= {f"loops/{kind}/{name}" for kind in KINDS for name in ("cli", "view")}
 PROGRAMS = ("demo/", "agentkit/")  # they run as processes of their own, and cause their own effects
 

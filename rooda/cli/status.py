@@ -12,7 +12,7 @@ from rooda.base import clock
 from rooda.base.json import Json
 from rooda.base.text import escape_line, format_seconds
 from rooda.cli.common import loop_of, require_known, say_parent_hint, tab_loops
-from rooda.errors import INTERRUPTED, OK, UsageProblem, code_of_signal
+from rooda.errors import OK, UsageProblem
 from rooda.loops import registry
 from rooda.loops.overview import Found, Overview
 from rooda.run import folder as run_folder
@@ -20,10 +20,9 @@ from rooda.run.folder import folder_of
 from rooda.run.history import seconds_of
 from rooda.run.spending import dollars
 from rooda.settings.where import Where, where
-from rooda.views.live import Repaint, is_terminal, size
+from rooda.views.live import is_terminal, size
 from rooda.views.status_table import Row, table
 
-REFRESH = 1.0  # seconds between refreshes of --watch
 FEW = 3  # on a terminal, more loops than this are shown as a table
 NOTHING = "Nothing is running here, and nothing can be resumed."
 
@@ -49,7 +48,9 @@ def status(ctx: click.Context, name: str | None, as_json: bool, watch: bool, eve
     if query.name and not found:
         require_known(here, query.name)
     if watch:
-        return _watch(_pictures(query, overview, found, as_json), as_json)
+        from rooda.views.watching import watching
+
+        return watching(_pictures(query, overview, found, as_json), as_json)
     lines = [json.dumps(_rows(found), indent=2)] if as_json else _lines(query, found)
     click.echo("\n".join(lines))
     if not as_json and not query.is_table and not query.name and not any(row.running for row, _ in found):
@@ -127,29 +128,6 @@ def _lines(query: Query, found: list[Found]) -> list[str]:
 
 def _lines_of(row: Row, facts: Json) -> list[str]:
     return [*registry.kind(row.loop).lines({**facts, "shown_status": row.state}), *_now_lines(row)]
-
-
-def _watch(pictures: Iterator[list[str]], as_json: bool) -> int:
-    """Print the status again and again: a terminal is repainted, other output is appended. Return the exit code."""
-    from rooda.processes.signals import Signals
-
-    with Signals() as signals:
-        if as_json or not is_terminal(sys.stdout):
-            while not signals.first:
-                signals.suspend_if_asked()
-                click.echo("\n".join(next(pictures)) + ("" if as_json else "\n"))
-                signals.pause(REFRESH)
-        else:
-            with Repaint(sys.stdout) as page:
-                while not signals.first:
-                    if signals.suspended:
-                        page.leave()
-                        signals.stop_self()
-                        page.enter()
-                    page.paint(next(pictures))
-                    signals.pause(REFRESH)
-        code = code_of_signal(signals.first)
-    return OK if code == INTERRUPTED else code
 
 
 def _now_lines(row: Row) -> list[str]:

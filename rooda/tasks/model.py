@@ -1,6 +1,6 @@
 """A task of `rooda tasks`: its fields, its states, and which task runs next. Pure."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rooda.base import json
@@ -33,11 +33,12 @@ class Limits(NamedTuple):
 class Source(NamedTuple):
     """Where a task was imported from."""
 
-    kind: str = ""  # markdown | prd | spec-kit | gh | glab; "" for a text that was typed
+    kind: str = ""  # file | gh | glab; "" for a text that was typed
     key: str = ""  # the item's identity at the source, by which a second import finds it
     place: str = ""  # file relative to the top of the repository, or the URL of an issue
     line: int = 0
     sync: bool = False  # tick the box or close the issue after the landing
+    digest: str = ""  # of the text at the import, by which a later edit is found
 
 
 class Turnings(NamedTuple):
@@ -178,17 +179,22 @@ def next_time(tasks: Iterable[Task]) -> str:
     return min((task.until for task in tasks if task.state == WAITING and task.until), default="")
 
 
-def cycle(number: int, after: Sequence[int], tasks: Mapping[int, Task]) -> list[int]:
+def cycle(number: int, after: Sequence[int], task_of: Callable[[int], Task | None]) -> list[int]:
     """Return the tasks of a circle that `after` would close for the task `number`; [] if it closes none."""
-
-    def paths(path: tuple[int, ...], onward: Iterable[int]) -> Iterator[tuple[int, ...]]:
-        for each in onward:
-            if each == number:
-                yield (*path, each)
-            elif each not in path and each in tasks:
-                yield from paths((*path, each), tasks[each].after)
-
-    return list(next(paths((number,), after), ()))
+    before = dict.fromkeys(after, number)  # the task that waits for it
+    open_ = [*after]
+    while open_:
+        each = open_.pop()
+        if each == number:
+            found = [each]
+            while (each := before[each]) != number:
+                found.append(each)
+            return [number, *reversed(found)]
+        for further in task.after if (task := task_of(each)) else ():
+            if further not in before:
+                before[further] = each
+                open_.append(further)
+    return []
 
 
 def exit_code(tasks: Iterable[Task]) -> int:

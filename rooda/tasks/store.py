@@ -5,7 +5,7 @@ Worktrees of the repository share the list. A scheduler that sleeps is woken thr
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from rooda.tasks.model import Task
 PATIENCE = 30.0  # seconds to wait for the lock
 ENDING = ".json"
 Change = Callable[[Task], Task]
+Maker = Callable[[int], Task]
 
 
 class Place(NamedTuple):
@@ -67,8 +68,28 @@ class Store:
         self.place = place
 
     def all(self) -> dict[int, Task]:
-        """Return all tasks by id. Raises StateDamaged for a file that can't be read."""
-        return {number: self.get(number) for number in self.ids()}
+        """Return all tasks by id, except those whose files are damaged; see `read`."""
+        return self.read()[0]
+
+    def read(self) -> tuple[dict[int, Task], dict[int, str]]:
+        """Return all tasks by id, and what is wrong with those whose files can't be read."""
+        found: dict[int, Task] = {}
+        damaged: dict[int, str] = {}
+        for number in self.ids():
+            try:
+                found[number] = self.get(number)
+            except StateDamaged as problem:
+                damaged[number] = f"{problem.path}: {problem.why}"
+            except UsageProblem:
+                continue  # deleted since
+        return found, damaged
+
+    def look(self, number: int) -> Task | None:
+        """Return a task; None if there is none, or if its file can't be read."""
+        try:
+            return self.get(number)
+        except (StateDamaged, UsageProblem):
+            return None
 
     def ids(self) -> list[int]:
         names = files.list_folder(self.place.folder)
@@ -85,16 +106,14 @@ class Store:
             why = problem.strerror if isinstance(problem, OSError) else problem
             raise StateDamaged(path, str(why)) from None
 
-    def add(self, make: Callable[[int], Task], what: str = "added") -> Task:
+    def add(self, make: Maker, what: str = "added") -> Task:
         """Add a task; `make` gets its id."""
-        return self.add_all([make], what)[0]
+        return self.add_all(lambda: [make], what)[0]
 
-    def add_all(self, makers: Sequence[Callable[[int], Task]], what: str = "added") -> list[Task]:
-        """Add several tasks under one lock."""
-        found = []
+    def add_all(self, makers: Callable[[], Iterable[Maker]], what: str = "added") -> list[Task]:
+        """Add several tasks under one lock; `makers` is called under it, too."""
         with self.locked():
-            for make in makers:
-                found.append(self._saved(make(self._next_id()), what))
+            found = [self._saved(make(self._next_id()), what) for make in makers()]
         self.wake()
         return found
 

@@ -1,32 +1,40 @@
-"""The board of `rooda tasks`, the page of one task, and both as JSON. Pure."""
+"""The board of `rooda tasks`, the page of one task, and what --json says about it. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from rooda.base.json import Json
-from rooda.base.text import columns, escape_line, format_seconds, truncate
+from rooda.base.text import columns, escape_line, format_seconds, truncate, width
 from rooda.run.spending import dollars
 from rooda.tasks import model
 from rooda.tasks.model import Task
 
 HEAD = ("ID", "STATE", "ITER", "ELAPSED", "COST", "TASK", "WAITS FOR")
 NUMBERS = (0, 2, 3, 4)
+TASK, WAITS = 5, 6  # columns that a narrow terminal cuts
 NOTHING = "-"
-VERSION = 2  # of the objects printed by --json: keys may be added, but not changed
 LOOP = "task"
-NARROWEST = 16  # characters of the column TASK
+NARROWEST = 20  # characters of a column that is cut
 
 
 def board(
-    tasks: Sequence[Task], known: Mapping[int, Task], room: int = 0, conflicts: Mapping[int, Sequence[int]] = {}
+    tasks: Sequence[Task],
+    known: Mapping[int, Task],
+    room: int = 0,
+    conflicts: Mapping[int, Sequence[int]] = {},
+    damaged: Mapping[int, str] = {},
 ) -> list[str]:
     """Return a header and a line for each task; `room`: the width of the terminal, 0 = unlimited."""
-    rows = [_cells(task, known, conflicts.get(task.id, ())) for task in tasks]
-    lines = columns([HEAD, *rows], NUMBERS)
-    over = max(map(len, lines)) - room if room else 0
-    if over > 0:
-        longest = max(NARROWEST, max(len(row[5]) for row in rows) - over)
-        lines = columns([HEAD, *((*row[:5], truncate(row[5], longest), row[6]) for row in rows)], NUMBERS)
-    return [truncate(escape_line(line), room) if room else escape_line(line) for line in lines]
+    rows = {task.id: _cells(task, known, conflicts.get(task.id, ())) for task in tasks}
+    rows |= {number: (str(number), "damaged", *([NOTHING] * 4), why) for number, why in damaged.items()}
+    cells = [HEAD, *(rows[number] for number in sorted(rows))]
+    lines = [escape_line(line) for line in columns(cells, NUMBERS)]
+    for place, least in ((TASK, NARROWEST), (WAITS, NARROWEST)):
+        over = max(map(width, lines)) - room if room else 0
+        if over > 0:
+            longest = max(least, max(width(row[place]) for row in cells) - over)
+            cells = [(*row[:place], truncate(row[place], longest), *row[place + 1 :]) for row in cells]
+            lines = [escape_line(line) for line in columns(cells, NUMBERS)]
+    return [truncate(line, room) if room else line for line in lines]
 
 
 def _cells(task: Task, known: Mapping[int, Task], conflicts: Sequence[int]) -> tuple[str, ...]:
@@ -62,7 +70,7 @@ def _tasks(numbers: Sequence[int]) -> str:
 
 def _person(task: Task) -> str:
     if task.question:
-        return f'you: rooda answer {task.id} "…"'
+        return f'rooda answer {task.id} "…"'
     if task.parked_by == "limit":
         return f"you: {task.reason}" if task.reason else f"rooda tasks retry {task.id}"
     return f"you: {task.reason}" if task.reason else "you"
@@ -115,41 +123,41 @@ def _limits(limits: model.Limits) -> Iterable[str]:
         yield format_seconds(limits.seconds)
 
 
-def facts(task: Task, known: Mapping[int, Task], conflicts: Sequence[int] = ()) -> Json:
-    """Return a task as `--json` prints it, in the shape of `rooda status --json`."""
+def command(task: Task) -> str:
+    """Return the command with which a task goes on; "" if there is none."""
+    if task.question:
+        return f'rooda answer {task.id} "…"'
+    words = {
+        model.WAITING: "rooda tasks run",
+        model.PARKED: f"rooda tasks retry {task.id}",
+        model.FAILED: f"rooda tasks retry {task.id}",
+        model.COMPLETED: "rooda tasks land",
+    }
+    return words.get(task.state, "")
+
+
+def details(task: Task, conflicts: Sequence[int] = ()) -> Json:
+    """Return what `--json` prints about tasks alone."""
     return {
-        "v": VERSION,
-        "loop": LOOP,
-        "name": str(task.id),
-        "state": task.state,
-        "iteration": task.iteration if task.started_at else None,
-        "max_iterations": task.limits.iterations or None,
-        "cost": task.cost,
-        "tokens": task.tokens,
-        "started_at": task.started_at or None,
-        "last": task.reason or None,
-        "next": waits_for(task, known, conflicts) or None,
-        "details": {
-            "id": task.id,
-            "title": task.title,
-            "text": task.text,
-            "kind": task.kind,
-            "procedure": task.name if task.kind == model.PROCEDURE else None,
-            "agent": task.agent or None,
-            "gates": [*task.gates],
-            "after": [*task.after],
-            "priority": task.priority,
-            "target": task.target,
-            "branch": task.branch or None,
-            "clone": task.clone or None,
-            "head": task.head or None,
-            "until": task.until or None,
-            "account": task.account or None,
-            "question": task.question or None,
-            "conflicts": [*conflicts],
-            "loop_state": task.loop_state or None,
-            "elapsed": round(task.seconds, 3),
-            "parked_by": task.parked_by or None,
-            "source": task.source.place or None,
-        },
+        "id": task.id,
+        "title": task.title,
+        "text": task.text,
+        "kind": task.kind,
+        "procedure": task.name if task.kind == model.PROCEDURE else None,
+        "agent": task.agent or None,
+        "gates": [*task.gates],
+        "after": [*task.after],
+        "priority": task.priority,
+        "target": task.target,
+        "branch": task.branch or None,
+        "clone": task.clone or None,
+        "head": task.head or None,
+        "until": task.until or None,
+        "account": task.account or None,
+        "question": task.question or None,
+        "conflicts": [*conflicts],
+        "loop_state": task.loop_state or None,
+        "parked_by": task.parked_by or None,
+        "source": task.source.place or None,
+        "line": task.source.line or None,
     }

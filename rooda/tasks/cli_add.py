@@ -1,0 +1,331 @@
+"""`rooda tasks add`: adds a task that is typed, or the tasks of a list or of a forge."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import click
+
+from rooda.base import files, workspace_files
+from rooda.base.json import Json
+from rooda.base.text import escape_line
+from rooda.errors import OK, UsageProblem
+from rooda.git.repository import read_head
+from rooda.loops import configuration, registry
+from rooda.loops.options import DASH_H, Value, tab_agents
+from rooda.run import questions, task_lists
+from rooda.settings import procedures
+from rooda.settings.layers import Settings
+from rooda.settings.types import AMOUNT, COMMAND, DURATION, whole
+from rooda.settings.where import Where, where
+from rooda.tasks import forge_issues, model, sources
+from rooda.tasks.model import PRIORITIES, PROCEDURE, Limits, Task
+from rooda.tasks.sources import FILE, FORGES, Draft, Known, Plan
+from rooda.tasks.store import Place, Store, place_of
+from rooda.views.say import say
+
+KINDS = tuple(kind for kind in registry.KINDS if kind != registry.OODA)  # besides procedures
+TYPE_IT = 'Type it: rooda tasks add "Fix the flaky login test"'
+
+
+class Ids(click.ParamType):  # type: ignore[type-arg]  # generic only in newer click
+    """Ids of tasks, such as 3,4."""
+
+    name = "ids"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        if isinstance(value, tuple):
+            return value
+        words = [word.strip() for word in str(value).split(",") if word.strip()]
+        if not all(word.isascii() and word.isdecimal() and len(word) < 10 for word in words):
+            self.fail(f"must be ids of tasks such as 3 or 3,4, got {value}.", param, ctx)
+        return tuple(dict.fromkeys(map(int, words)))
+
+
+class _Add(click.Command):
+    """`--kind procedure NAME` has two words, which click options can't have beside one."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            end = args.index("--")
+            return super().parse_args(ctx, [*joined_kind(args[:end]), *args[end:]])
+        return super().parse_args(ctx, joined_kind(args))
+
+
+def joined_kind(args: Sequence[str]) -> list[str]:
+    """Return the arguments with the two words of `--kind procedure NAME` as one."""
+    found = [*args]
+    for at, word in enumerate(args[:-2]):
+        if word == "--kind" and args[at + 1] == PROCEDURE and not args[at + 2].startswith("-"):
+            found[at + 1 : at + 3] = [f"{PROCEDURE} {args[at + 2]}"]
+    return found
+
+
+def own_options() -> list[click.Parameter]:
+    """Return the options that describe a task, for `add` and `edit`."""
+    return [
+        click.Option(["--gate", "gates"], multiple=True, metavar="COMMAND", type=Value(COMMAND),
+                     help="A command that must succeed, too; repeatable."),
+        click.Option(["--after"], type=Ids(), metavar="IDS", help="Wait until these tasks have landed, such as 3,4."),
+        click.Option(["--priority"], type=click.Choice(PRIORITIES), help="high, normal or low."),
+        click.Option(["-n", "--max-iterations", "iterations"], type=Value(whole(1)), metavar="N",
+                     help="Stop after N iterations."),
+        click.Option(["--max-cost", "cost"], type=Value(AMOUNT), metavar="USD", help="Stop at this cost in dollars."),
+        click.Option(["--max-duration", "seconds"], type=Value(DURATION), metavar="TIME",
+                     help="Stop after this time, such as 2h."),
+        click.Option(["--agent"], metavar="NAME", help="Agent to run.", shell_complete=tab_agents),
+        click.Option(["--target"], metavar="BRANCH", help="Branch to land on; default: the one checked out now."),
+    ]  # fmt: skip
+
+
+def store_of(here: Where) -> Store:
+    return Store(place_of(here.workspace))
+
+
+@click.pass_context
+def _add(ctx: click.Context, /, **typed: Any) -> int:
+    here = where(ctx)
+    store, found = store_of(here), configuration.load(here.workspace, here.config)
+    taken = Taken(*(typed.pop(key) for key in Taken._fields))
+    if taken.source is None:
+        if taken != Taken():
+            raise UsageProblem("--label, --sync, --allow-outside and --yes need --from.")
+        text = _text(typed.pop("text"))
+        wanted = new_task(found, store, typed, text)
+        task = store.add(lambda number: wanted._replace(id=number))
+        say(escape_line(f"Added task {task.id}: {task.title}"))
+        return OK
+    if typed.pop("text") is not None:
+        raise UsageProblem("Give either a text or --from, not both.")
+    return _import(here, store, new_task(found, store, typed, ""), taken)
+
+
+def _text(typed: str | None) -> str:
+    if typed in (None, "-"):
+        if sys.stdin is None or (typed is None and sys.stdin.isatty()):
+            raise UsageProblem("The task has no text.", TYPE_IT)
+        typed = files.to_text(sys.stdin.buffer.read())
+    assert typed is not None
+    if not model.title_of(typed):
+        raise UsageProblem("The task's text is empty.", TYPE_IT)
+    return typed.strip()
+
+
+def new_task(found: Settings, store: Store, typed: Json, text: str) -> Task:
+    """Return a new task with the options of `add`. Raises UsageProblem for an unknown agent, procedure or task."""
+    kind, name = _kind(found, typed.get("kind") or PROCEDURE)
+    for number in (after := typed.get("after") or ()):
+        store.get(number)
+    return Task(
+        id=0,
+        title=model.title_of(text),
+        text=text,
+        target=typed.get("target") or target_of(found, store.place),
+        kind=kind,
+        name=name,
+        agent=known_agent(found, typed.get("agent")),
+        gates=tuple(typed.get("gates") or ()),
+        after=after,
+        priority=typed.get("priority") or "normal",
+        limits=Limits(
+            int(typed.get("iterations") or 0), float(typed.get("cost") or 0), float(typed.get("seconds") or 0)
+        ),
+    )
+
+
+def known_agent(found: Settings, name: str | None) -> str:
+    """Return the name of an agent, "" for that of the settings. Raises UsageProblem if it is unknown."""
+    from rooda.settings import agents
+
+    if name and name not in (known := agents.agents(found)):
+        raise UsageProblem(f"There is no agent {name!r}.", f"Known are: {', '.join(known)}")
+    return name or ""
+
+
+def _kind(found: Settings, typed: str) -> tuple[str, str]:
+    """Return kind and name of the loop of `--kind`, such as `goal` or `procedure audit-spec`."""
+    kind, _, name = typed.partition(" ")
+    if kind in KINDS and not name:
+        return kind, ""
+    name = name or ("build" if kind == PROCEDURE else kind)
+    if name not in procedures.names(found):
+        known = f"procedure NAME, {', '.join(KINDS)}"
+        raise UsageProblem(f"--kind {typed}: there is no such kind or procedure.", f"Known are: {known}; rooda list")
+    return PROCEDURE, name
+
+
+def target_of(found: Settings, place: Place) -> str:
+    """Return the branch to land on: that of the settings, else the one checked out; UsageProblem if there is none."""
+    if wanted := str(found.table("tasks").get("target", "")):
+        return wanted
+    if branch := read_head(place.repo).branch:
+        return branch
+    said = place.repo.run("symbolic-ref", "-q", "--short", "HEAD")  # a branch without a commit
+    if said.code == 0:
+        return files.to_text(said.out).strip()
+    raise UsageProblem(
+        "No branch is checked out, so the task has no branch to land on.", "Name one: rooda tasks add --target main …"
+    )
+
+
+# --from
+
+
+class Taken(NamedTuple):
+    """The options of an import."""
+
+    source: str | None = None
+    labels: tuple[str, ...] = ()
+    sync: bool = False
+    outside: bool = False
+    yes: bool = False
+
+
+class Read(NamedTuple):
+    """What a source has: its kind, the file or what the URLs begin with, and the drafts."""
+
+    kind: str
+    place: str
+    drafts: list[Draft]
+    refused: frozenset[str] = frozenset()  # keys of issues by authors who can't write to the repository
+
+
+def _import(here: Where, store: Store, base: Task, taken: Taken) -> int:
+    """Add what the source has and the list lacks, and say what is edited or gone there."""
+    read = _read(here, store, taken)
+    if ring := sources.circle(read.drafts):
+        names = ", which waits for ".join(map(sources.name_of, [*ring, ring[0]]))
+        raise UsageProblem(f"{taken.source}: its tasks wait for each other: {names}.", "Nothing was added.")
+    with_gates = _may_become_gates(_plan(store, read).new, taken.yes)
+    plans: list[Plan] = []
+    ids: dict[str, int] = {}
+
+    def makers() -> Iterator[Callable[[int], Task]]:
+        plans.append(_plan(store, read))  # again, under the lock: another import may have been faster
+        ids.update({known.draft.key: known.task.id for known in plans[0].known})
+        return (_maker(base, draft, read.kind, ids, taken, with_gates) for draft in plans[0].new)
+
+    for task in store.add_all(makers, "imported"):
+        say(escape_line(f"Added task {task.id}: {task.title}"))
+    _say_rest(plans[0], read)
+    return OK
+
+
+def _plan(store: Store, read: Read) -> Plan:
+    found = sources.plan(read.drafts, store.all().values(), read.kind, read.place)
+    return found._replace(new=tuple(draft for draft in found.new if draft.key not in read.refused))
+
+
+def _maker(
+    base: Task, draft: Draft, kind: str, ids: dict[str, int], taken: Taken, with_gates: bool
+) -> Callable[[int], Task]:
+    def make(number: int) -> Task:
+        ids[draft.key] = number
+        gates = (*base.gates, *(draft.commands if with_gates else ()))
+        return base._replace(
+            id=number,
+            title=sources.title_of(draft),
+            text=draft.text,
+            gates=tuple(dict.fromkeys(gates)),
+            after=sources.after_of(draft, ids, base.after),
+            source=sources.source_of(draft, kind, taken.sync),
+        )
+
+    return make
+
+
+def _read(here: Where, store: Store, taken: Taken) -> Read:
+    assert taken.source is not None
+    if taken.source in FORGES:
+        return _issues(here, taken, taken.source)
+    if taken.labels or taken.outside:
+        raise UsageProblem("--label and --allow-outside are for issues: --from gh, --from glab.")
+    return _list(here, store, taken.source)
+
+
+def _list(here: Where, store: Store, name: str) -> Read:
+    path = os.path.join(here.current or here.workspace, name)
+    try:
+        text = files.to_text(workspace_files.read_typed(here.workspace, path))
+        found = task_lists.read(text, name)
+    except OSError as problem:
+        raise UsageProblem(f"{name} can't be read: {problem.strerror or problem}.") from None
+    except task_lists.UnknownForm as problem:
+        raise UsageProblem(f"{name}: {problem}.", f"Known are {sources.KNOWN}.") from None
+    top = os.path.realpath(store.place.repo.top)
+    real = os.path.realpath(path)
+    place = os.path.relpath(real, top) if real.startswith(f"{top}/") else real
+    return Read(FILE, place, sources.of_list(found, place))
+
+
+def _issues(here: Where, taken: Taken, forge: str) -> Read:
+    """Return the open issues; those of authors without write access are listed, and not taken unless that is wanted."""
+    drafts = forge_issues.listed(forge, taken.labels, here.workspace, os.environ)
+    read = Read(forge, forge_issues.place_of(drafts), drafts)
+    if taken.outside:
+        return read
+    inside = forge_issues.writers(forge, (draft.author for draft in drafts), here.workspace, os.environ)
+    outside = [draft for draft in drafts if draft.author not in inside]
+    for draft in outside:
+        say(escape_line(f"Not taken: {draft.place} {draft.title}"))
+    if outside:
+        say("Their authors can't write to the repository, and their texts would be prompts. Take them: --allow-outside")
+    return read._replace(refused=frozenset(draft.key for draft in outside))
+
+
+def _may_become_gates(drafts: Sequence[Draft], yes: bool) -> bool:
+    """Return whether the commands in the texts become gates: after a yes."""
+    found = [(draft, command) for draft in drafts for command in draft.commands]
+    if not found or yes:
+        return yes
+    say("Commands in the texts:")
+    for draft, command in found:
+        say(escape_line(f"  {draft.title}: {command}"))
+    if not questions.at_terminal():
+        say("They don't become gates without a yes. Add one: rooda tasks edit ID --gate COMMAND")
+        return False
+    return (questions.typed_answer("Run them as gates of their tasks? [y/N] ") or "").strip().lower() in ("y", "yes")
+
+
+def _say_rest(plan: Plan, read: Read) -> None:
+    """Say what was known already, what was edited at the source, and what is gone there."""
+    for known in plan.known:
+        for text in _news(known):
+            say(escape_line(text))
+    there = read.place if read.kind == FILE else "among the open issues with these labels"
+    for task in plan.gone:
+        what = f"Task {task.id} is not {'in ' if read.kind == FILE else ''}{there} any more: {task.title}."
+        say(escape_line(f"{what} Drop it: rooda tasks cancel {task.id}"))
+    if not plan.new:
+        say("Nothing new there.")
+
+
+def _news(known: Known) -> Iterator[str]:
+    task, draft = known.task, known.draft
+    if draft.done and not task.is_over:
+        yield f"Task {task.id} is done in {draft.place}: {task.title}. Drop it: rooda tasks cancel {task.id}"
+    elif known.is_edited and not task.is_over:
+        yield f"Task {task.id} was edited in {draft.place}; it keeps its text. Change it: rooda tasks edit {task.id}"
+
+
+add = _Add(
+    "add",
+    params=[
+        click.Argument(["text"], required=False),
+        click.Option(["--from", "source"], metavar="FILE|gh|glab",
+                     help="Add the tasks of a list, or open issues of GitHub or GitLab."),
+        click.Option(["--label", "labels"], multiple=True, metavar="LABEL",
+                     help="Only issues with this label; repeatable."),
+        click.Option(["--sync"], is_flag=True, help="Tick the box or close the issue once the task has landed."),
+        click.Option(["--allow-outside", "outside"], is_flag=True,
+                     help="Also issues of authors who can't write to the repository."),
+        click.Option(["-y", "--yes"], is_flag=True, help="Make commands in imported texts gates, without a question."),
+        click.Option(["--kind"], metavar="KIND", help="Kind of loop: procedure NAME, goal, flow or reflex."),
+        *own_options(),
+    ],
+    callback=_add,
+    help="Add a task: TEXT, or standard input with `-` or without a text; or several with --from.",
+    short_help="Add tasks.",
+    context_settings=DASH_H,
+)  # fmt: skip

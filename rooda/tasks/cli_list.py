@@ -1,0 +1,146 @@
+"""`rooda tasks`, `show` and `edit`: shows the tasks, and changes one."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rooda.base.text import escape_line
+from rooda.errors import OK, Undecided, UsageProblem
+from rooda.loops import configuration
+from rooda.loops.options import DASH_H, items, place_of_tab
+from rooda.run import questions
+from rooda.settings.where import Where, where
+from rooda.tasks import editing, model, progress, view
+from rooda.tasks.cli_add import TYPE_IT, known_agent, own_options, store_of
+from rooda.tasks.editing import Edit
+from rooda.tasks.model import Limits, Task
+from rooda.tasks.store import Store
+from rooda.tasks.work import settings_file
+from rooda.views.live import is_terminal, size
+from rooda.views.say import say
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+NONE = 'No tasks yet. Add one: rooda tasks add "Fix the flaky login test"'
+ROOM = 80  # columns of the board if it is not on a terminal
+
+
+def board(here: Where, as_json: bool, watch: bool) -> int:
+    """Show all tasks; with `watch`, again and again."""
+    pictures = _pictures(store_of(here), here, as_json, watch)
+    if watch:
+        from rooda.views.watching import watching
+
+        return watching(pictures, as_json)
+    say("\n".join(next(pictures)))
+    return OK
+
+
+def _pictures(store: Store, here: Where, as_json: bool, watch: bool) -> Iterator[list[str]]:
+    """Yield the lines of the board, without end."""
+    config = settings_file(store, here)
+    while True:
+        found = progress.board(store, config)
+        if as_json:
+            yield [json.dumps(_objects(store, found, config), indent=None if watch else 2, ensure_ascii=False)]
+        elif not found.tasks and not found.damaged:
+            yield [NONE]
+        else:
+            room = size(sys.stdout)[0] - 1 if is_terminal(sys.stdout) else ROOM
+            yield view.board([*found.tasks.values()], found.tasks, room, damaged=found.damaged)
+
+
+def _objects(store: Store, found: progress.Board, config: str) -> list[dict[str, Any]]:
+    made = {number: progress.as_json(store, task, found.tasks, config) for number, task in found.tasks.items()}
+    made |= {number: progress.damaged_json(store, number, why) for number, why in found.damaged.items()}
+    return [made[number] for number in sorted(made)]
+
+
+def tab_tasks(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+    """Complete ids of tasks that are not over."""
+    tasks = store_of(place_of_tab(ctx)).all().values()
+    return items(((str(task.id), f"{task.state}: {task.title}") for task in tasks if not task.is_over), incomplete)
+
+
+ID = click.Argument(["number"], metavar="ID", type=click.IntRange(1), shell_complete=tab_tasks)
+
+
+@click.pass_context
+def _show(ctx: click.Context, /, number: int, as_json: bool) -> int:
+    here = where(ctx)
+    store = store_of(here)
+    config = settings_file(store, here)
+    task = progress.current(store, store.get(number), config)
+    known = {each: found for each in task.after if (found := store.look(each))}
+    if as_json:
+        say(json.dumps(progress.as_json(store, task, known, config), indent=2, ensure_ascii=False))
+    else:
+        say("\n".join(view.page(task, known)))
+    return OK
+
+
+show = click.Command(
+    "show",
+    params=[ID, click.Option(["--json", "as_json"], is_flag=True, help="As JSON, for programs.")],
+    callback=_show,
+    help="Show one task: its text, state, limits, branch, and what it waits for.",
+    short_help="Show one task.",
+    context_settings=DASH_H,
+)
+
+
+@click.pass_context
+def _edit(ctx: click.Context, /, number: int, text: str | None, no_gates: bool, **typed: Any) -> int:
+    here = where(ctx)
+    store = store_of(here)
+    if text is not None and not model.title_of(text):
+        raise UsageProblem("The task's text is empty.", TYPE_IT)
+    if no_gates and typed["gates"]:
+        raise UsageProblem("--gate and --no-gates are mutually exclusive.")
+    change = Edit(
+        text=None if text is None else text.strip(),
+        gates=tuple(typed["gates"]) or (() if no_gates else None),
+        after=typed["after"],
+        priority=typed["priority"],
+        limits=Limits(int(typed["iterations"] or 0), float(typed["cost"] or 0), float(typed["seconds"] or 0)),
+        agent=typed["agent"] and known_agent(configuration.load(here.workspace, here.config), typed["agent"]),
+        target=typed["target"],
+    )
+    task = editing.edit(store, number, _typed(store.get(number)) if change == Edit() else change)
+    say(escape_line(f"Changed task {task.id}: {task.title}"))
+    if task.state == model.RUNNING:
+        say("It is running; its next iteration has the change.")
+    return OK
+
+
+def _typed(task: Task) -> Edit:
+    """Return what the user has changed in an editor."""
+    if not (questions.at_terminal() or os.environ.get("VISUAL") or os.environ.get("EDITOR")):
+        raise UsageProblem("There is no terminal for an editor.", "Change it with --text, --gate, --after, --priority.")
+    before = editing.form(task)
+    try:
+        after = click.edit(before, extension=".md", require_save=False)
+    except click.ClickException as problem:
+        raise Undecided(f"{problem.format_message()}. Nothing was changed.", "Set EDITOR to another editor.") from None
+    return Edit() if after in (None, before) else editing.parsed(str(after))
+
+
+edit = click.Command(
+    "edit",
+    params=[
+        ID,
+        click.Option(["--text"], metavar="TEXT", help="The new text."),
+        click.Option(["--no-gates"], is_flag=True, help="Drop the gates of its own."),
+        *own_options(),
+    ],
+    callback=_edit,
+    help="Change a task: in $EDITOR, or with the options. A running loop gets it in its next iteration.\n\n"
+    "The gates given replace those of before; --after '' waits for no task.",
+    short_help="Change a task.",
+    context_settings=DASH_H,
+)
