@@ -76,6 +76,22 @@ def has_space(place: int | str) -> bool:
     return os.statvfs(place).f_bavail > 0
 
 
+def free_space(place: str) -> int:
+    """Return the free bytes of the file system of a path, or of its nearest folder that exists."""
+    while not os.path.isdir(place) and place != os.path.dirname(place):
+        place = os.path.dirname(place)
+    found = os.statvfs(place)
+    return found.f_bavail * found.f_frsize
+
+
+def size(path: str) -> int:
+    """Return the size of a file; 0 if there is none."""
+    try:
+        return os.lstat(path).st_size
+    except OSError:
+        return 0
+
+
 def require_space(descriptor: int) -> int:
     """Return the descriptor if its disk has free space, else raise OSError: a full disk still accepts empty files."""
     if has_space(descriptor):

@@ -83,6 +83,15 @@ def folders(workspace: str) -> tuple[str, str, str]:
     return upward(real)[-1], os.path.realpath(folder), os.path.realpath(common)
 
 
+CLONE_MARK = "rooda-clone.json"  # in the git folder of a clone that rooda made
+
+
+def clone_around(workspace: str) -> str:
+    """Return the top of the clone of a task around this folder; "" if there is none. Only its signature proves it."""
+    top = upward(os.path.realpath(workspace))[-1]
+    return top if os.path.lexists(os.path.join(top, ".git", CLONE_MARK)) else ""
+
+
 MOST_REFS = 5000
 
 

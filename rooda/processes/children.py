@@ -61,3 +61,8 @@ def become(argv: Sequence[str], env: Mapping[str, str], parent: int) -> None:
     if os.getppid() != parent:
         raise ProcessLookupError(3, "the process that started it has ended")
     os.execvpe(argv[0], [*argv], dict(env))
+
+
+def replace_self(argv: Sequence[str], env: Mapping[str, str]) -> None:
+    """Replace this process by another program. Raises OSError if that fails."""
+    os.execvpe(argv[0], [*argv], dict(env))

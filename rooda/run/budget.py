@@ -1,5 +1,6 @@
 """Admits agent calls while the limits of the run and the usage limits of the agents' accounts allow it."""
 
+import os
 from collections.abc import Callable, Sequence
 from math import inf
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from rooda.agents.records import Agent, Call, Reply
 from rooda.base import clock
 from rooda.errors import Cause, LimitReached
 from rooda.run import history, installed
-from rooda.run.budgets import first_limit, has_limit
+from rooda.run.budgets import first_limit, has_limit, shared
 from rooda.run.cost_ledger import CostLedger
 from rooda.run.messages import Inbox
 from rooda.run.setup import Setup
@@ -33,7 +34,7 @@ class BudgetGate:
         self, setup: Setup, purse: CostLedger, inbox: Inbox, wait: Wait, signalled: Callable[[], int], warn: Warn
     ) -> None:
         self._budget, self._unknown_call = setup.budget, setup.unknown_call
-        self._budgets, self._agent, self._purse = setup.budgets, setup.agent, purse
+        self._budgets, self._agent, self._purse = shared(setup.budgets, os.environ), setup.agent, purse
         self._inbox = inbox
         self._wait, self._signalled, self._warn = wait, signalled, warn
         self._warned = self._lost_call = False

@@ -1,7 +1,7 @@
 """Decides whether the budgets over all runs of a user allow a call, from what is spent and reserved. Pure."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import ceil
 from typing import NamedTuple, Protocol
 
@@ -13,6 +13,16 @@ RECENT = 172_800.0  # seconds for which a paid call is kept: longer than the lon
 AHEAD = 86_400.0  # seconds: a call of an earlier boot that is further in the future was recorded by a wrong clock
 CALLS = 20  # latest calls of an agent, from which the cost of its typical call is computed
 PERCENT = 0.9
+
+
+GROUP = "ROODA_TASKS_BUDGET"  # variable with the id of a `rooda tasks run` and its limit in dollars, as ID:LIMIT
+RUN = "run"  # the budget that this variable sets
+
+
+def shared(budgets: Budgets, environ: Mapping[str, str]) -> Budgets:
+    """Return the budgets with that of the `rooda tasks run` which started this loop, if it has one."""
+    group, _, limit = environ.get(GROUP, "").partition(":")
+    return budgets._replace(run=float(limit), group=group) if group and limit else budgets
 
 
 class Purse(Protocol):
@@ -38,6 +48,7 @@ class Reservation(NamedTuple):
     agent: str
     project: str
     account: str
+    group: str = ""
 
 
 class Paid(NamedTuple):
@@ -50,6 +61,7 @@ class Paid(NamedTuple):
     project: str
     account: str
     cost: float | None
+    group: str = ""
 
 
 class Moment(NamedTuple):
@@ -64,9 +76,9 @@ class Moment(NamedTuple):
 class Spending:
     """Costs of the calls in the ledger: recent ones by account, the total of one project, the latest by agent."""
 
-    def __init__(self, project: str) -> None:
-        self._project = project
-        self.of_project = 0.0
+    def __init__(self, project: str, group: str = "") -> None:
+        self._project, self._group = project, group
+        self.of_project = self.of_group = 0.0
         self._recent: deque[Paid] = deque()
         self._costs: dict[str, deque[float]] = {}  # costs of the latest calls, keyed by agent
 
@@ -77,6 +89,8 @@ class Spending:
         self._costs.setdefault(paid.agent, deque(maxlen=CALLS)).append(paid.cost)
         if paid.project == self._project:
             self.of_project += paid.cost
+        if self._group and paid.group == self._group:
+            self.of_group += paid.cost
         if time_of(paid, now) > now.at - RECENT:
             self._recent.append(paid)
 
@@ -102,12 +116,12 @@ def time_of(paid: Paid, now: Moment) -> float:
 
 
 def has_limit(budgets: Budgets, agent: Agent) -> bool:
-    return bool(budgets.day or budgets.project or agent.budget_day)
+    return bool(budgets.day or budgets.project or budgets.run or agent.budget_day)
 
 
 def first_limit(budgets: Budgets, agent: Agent, account: str) -> Cause:
     """Return the first budget that applies to a call, without its usage; for a budget that can't be checked."""
-    kinds = (("day", budgets.day), ("project", budgets.project), ("agent", agent.budget_day))
+    kinds = (("day", budgets.day), ("project", budgets.project), (RUN, budgets.run), ("agent", agent.budget_day))
     kind, limit = next((each for each in kinds if each[1]), kinds[0])
     return Cause("cost", limit=limit, budget=kind, account=account if kind == "agent" else "")
 
@@ -123,6 +137,7 @@ def reached(
     kinds = (
         ("day", budgets.day, spent.today, [*others]),
         ("project", budgets.project, lambda _: spent.of_project, [o for o in others if o.project == own.project]),
+        (RUN, budgets.run, lambda _: spent.of_group, [o for o in others if o.group == own.group]),
         (
             "agent",
             agent.budget_day,

@@ -54,7 +54,7 @@ class CostLedger(Purse):
         self._reserved: dict[str, Reservation] = {}  # keyed by call
         self._unwritten: list[bytes] = []  # lines that are not in the file yet
         self._started: set[str] = set()  # calls that were started and are not recorded yet
-        self._spending, self._offsets = Spending(self._project), dict[str, int]()
+        self._spending, self._offsets = Spending(self._project, budgets.group), dict[str, int]()
         self._unsynced = False
         with self._reported():
             self._begin()
@@ -106,7 +106,8 @@ class CostLedger(Purse):
             call,
         )
         used = _charged(used, reserved.amount if reserved else 0.0) if reply.lost else used
-        self._unwritten.append(_line(used, place.workspace, self._project, self._account(agent)))
+        group = self._budgets.group
+        self._unwritten.append(_line(used, place.workspace, self._project, self._account(agent), group=group))
         self._started.discard(call)
         if reserved:  # without a budget the line is written while the next agent works, or at the end
             with self._reported(), self._locked():
@@ -157,11 +158,12 @@ class CostLedger(Purse):
         with self._locked():
             self._settle_dead()
             self._write_session()
-        self._unsynced = bool(self._budgets.day or self._budgets.project)
+        self._unsynced = bool(self._budgets.day or self._budgets.project or self._budgets.run)
 
     def _checked(self, agent: Agent, check: Callable[[Reservation, Moment], Cause | None]) -> Cause | None:
         """Return the result of a check under the lock; if the ledger can't be read, the budget counts as reached."""
-        own, now = Reservation(0.0, agent.name, self._project, self._account(agent)), _moment()
+        own = Reservation(0.0, agent.name, self._project, self._account(agent), self._budgets.group)
+        now = _moment()
         try:
             dirs.make_state("ledger", "open")
             with self._locked():
@@ -202,8 +204,9 @@ class CostLedger(Purse):
             if each.get("run") == run and each.get("workspace") == workspace
         }
         reserved = _reservations(record)
+        project, group = str(record.get("project", "")), str(record.get("group", ""))
         for used, account in self._missing(workspace, run, known, reserved):
-            self._unwritten.append(_line(used, workspace, str(record.get("project", "")), account, settled=True))
+            self._unwritten.append(_line(used, workspace, project, account, settled=True, group=group))
         self._append()
         files.remove(path)
 
@@ -251,6 +254,7 @@ class CostLedger(Purse):
 
     def _session(self) -> Json:
         place = self._place._asdict() | {"project": self._project, "host": os.uname().nodename}
+        place |= {"group": self._budgets.group} if self._budgets.group else {}
         calls = {call: own._asdict() for call, own in self._reserved.items()}
         return {"v": VERSION, **place, **table.identity_of(os.getpid()), "at": clock.now(), "calls": calls}
 
@@ -341,12 +345,13 @@ def _months(home: str, first: str | None) -> list[str]:
     return [name for name in found if first is None or name[:7] >= first or name in found[-2:]]
 
 
-def _line(used: Used, workspace: str, project: str, account: str, settled: bool = False) -> bytes:
+def _line(used: Used, workspace: str, project: str, account: str, settled: bool = False, group: str = "") -> bytes:
     """Return the line of a call. A key that has the meaning of an event's field also has its name."""
     facts = used._asdict()
     usage = facts.pop("usage")
     record = {"v": VERSION, **facts, "usage": usage and usage._asdict(), "display": facts.pop("number")}
     record |= {"cost_source": record.pop("source"), "workspace": workspace, "project": project, "account": account}
+    record |= {"group": group} if group else {}
     record |= {"settled": True} if settled else {"boot": table.boot(), "uptime": round(clock.uptime(), 3)}
     del record["number"]
     return encoded(record).encode("utf-8", "replace") + b"\n"
@@ -362,7 +367,8 @@ def _paid(record: Json) -> Paid:
     up = float(uptime) if isinstance(uptime, int | float) else 0.0
     boot, agent, project, account = (str(record.get(key, "")) for key in ("boot", "agent", "project", "account"))
     at = history.seconds_of(str(record.get("ts", "")))
-    return Paid(at, up, boot if up else "", agent, project, account, used.cost if used else None)
+    group = str(record.get("group", ""))
+    return Paid(at, up, boot if up else "", agent, project, account, used.cost if used else None, group)
 
 
 def _reservations(record: Json) -> dict[str, Reservation]:

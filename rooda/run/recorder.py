@@ -45,6 +45,12 @@ class Recorder:
         if wanted and not self._failed:
             self._take(wanted)
 
+    @property
+    def newest(self) -> str:
+        """The commit of the newest snapshot; "" if there is none."""
+        last = self._taker.last if self._taker else None
+        return last.commit if last else ""
+
     def taker(self) -> SnapshotTaker:
         self._taker = self._taker or self._new_taker()
         return self._taker

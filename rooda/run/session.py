@@ -11,6 +11,7 @@ from rooda.agents.records import Prompt
 from rooda.base import clock, secrets, signing
 from rooda.base.json import Json
 from rooda.errors import Interrupted
+from rooda.git import traces
 from rooda.processes import detach, ending, linux, supervise
 from rooda.processes.ledger import Ledger
 from rooda.processes.lock import Lock
@@ -19,6 +20,7 @@ from rooda.processes.supervise import Periodic
 from rooda.run import folder as run_folder
 from rooda.run import hooks, installed, workspaces
 from rooda.run.budget import BudgetGate
+from rooda.run.budgets import shared
 from rooda.run.calls import AgentCalls
 from rooda.run.commands import CommandRunner, limits_of
 from rooda.run.cost_ledger import CostLedger, Place
@@ -101,6 +103,21 @@ class Session:
 
             self.emit(SandboxChosen(mode=self._walls.mode, why=self._walls.why_off))
 
+    def _lend(self, owner: Owner) -> bool:
+        """Publish each turn if this is the clone of a task, which is in no list of workspaces; False if it isn't."""
+        top = traces.clone_around(self.context.workspace)
+        if not top:
+            return False
+        from rooda.git import clones
+        from rooda.run.lending import Lending
+
+        loan = clones.loan_of(top)
+        if loan is None:
+            return False
+        lending = Lending(top, loan, self.emit, lambda: self.recorder.newest if self.recorder else "")
+        self._events.subscribe_ahead(lending.publish, (*owner.kind.turn_ends, "run.ended"))
+        return True
+
     def _hooks_of(self, owner: Owner) -> hooks.Hooks | None:
         if not owner.setup.hooks:
             return None
@@ -109,7 +126,8 @@ class Session:
         return hooks.Hooks(owner.setup.hooks, kind.moments, self.context, loop, lambda: self._gate.known_cost)
 
     def _watching(self, owner: Owner) -> Watch | None:
-        workspaces.record(self.context.workspace)
+        if not self._lend(owner):
+            workspaces.record(self.context.workspace)
         self._awake = self._kept_awake(owner)
         if owner.setup.watch:
             owner.setup.watch.begin(self.folder.run, self.context.workspace)
@@ -118,7 +136,8 @@ class Session:
     def _purse_of(self, owner: Owner) -> CostLedger:
         place = Place(self.context.workspace, owner.kind.name, owner.name, self.folder.run)
         agent = owner.setup.agent
-        return CostLedger(place, owner.setup.budgets, lambda: agent.prices if agent else {}, self._events.warn)
+        budgets = shared(owner.setup.budgets, os.environ)
+        return CostLedger(place, budgets, lambda: agent.prices if agent else {}, self._events.warn)
 
     def _budget_gate(self, owner: Owner) -> BudgetGate:
         installed.guard()

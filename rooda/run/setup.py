@@ -19,6 +19,8 @@ class Budgets(NamedTuple):
 
     day: float = 0.0  # per local calendar day
     project: float = 0.0  # for the workspace and its worktrees, over all time
+    run: float = 0.0  # for all loops that one `rooda tasks run` starts
+    group: str = ""  # the id of that `rooda tasks run`
 
 
 class Hook(NamedTuple):

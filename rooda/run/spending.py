@@ -131,7 +131,12 @@ def in_words(cause: Cause) -> str:
     return f"Usage limit of {cause.account} until {cause.until}" if cause.kind == "account" else ""
 
 
-_BUDGETS = {"day": "Daily budget", "project": "Project budget", "agent": "Daily budget of {}"}
+_BUDGETS = {
+    "run": "Limit of this `rooda tasks run`",
+    "day": "Daily budget",
+    "project": "Project budget",
+    "agent": "Daily budget of {}",
+}
 
 
 def _budget_in_words(cause: Cause) -> str:

@@ -51,9 +51,10 @@ def setup_of(settings: Settings, look: Lookup) -> Setup:
     made = Setup(agent_of(look), filled(Budget(), look), filled(Bounds(), look), hooks(settings))
     further = {key: row.converted(look.value(key, row.default)) for key, row in LOOP.items() if row.into == "setup"}
     table = settings.table("budget")
-    price, budgets = float(table.get("unknown_call", 0)), [float(table.get(key, 0)) for key in Budgets._fields]
+    price = float(table.get("unknown_call", 0))
+    budgets = Budgets(float(table.get("day", 0)), float(table.get("project", 0)))
     made = filled(made, look)._replace(further=further, watch=settings.watch, worktree=new_worktree(settings))
-    made = made._replace(unknown_call=price, budgets=Budgets(*budgets))
+    made = made._replace(unknown_call=price, budgets=budgets)
     if not _wants_sandbox(settings, look):
         return made
     from rooda.settings import sandbox

@@ -148,7 +148,7 @@ def main_of(top: str) -> str:
     main, found, _ = top.partition(WORKTREES)
     if found:
         return main
-    from rooda.git import clones
+    from rooda.git import clones, traces
 
-    loan = clones.loan_of(top) if os.path.lexists(os.path.join(top, ".git", clones.MARK)) else None
+    loan = clones.loan_of(top) if traces.clone_around(top) == top else None
     return os.path.realpath(loan.lender) if loan else ""

@@ -8,9 +8,8 @@ from rooda.errors import OK
 from rooda.loops import configuration
 from rooda.loops.options import DASH_H, InOrder
 from rooda.settings.where import where
-from rooda.tasks import cli_add, cli_list
+from rooda.tasks import cli_add, cli_list, cli_run
 from rooda.tasks.cli_add import store_of
-from rooda.tasks.cli_list import NONE, tab_tasks
 from rooda.tasks.model import Task
 from rooda.views.say import say
 
@@ -34,73 +33,6 @@ def tasks(ctx: click.Context, as_json: bool, watch: bool) -> int:
 
 for _each in (cli_add.add, cli_list.show, cli_list.edit):
     tasks.add_command(_each)
-
-
-@tasks.command(short_help="Work off the tasks, several at once.")
-@click.option(
-    "-j", "slots", type=click.IntRange(1, 1000), default=2, show_default=True, metavar="N", help="Loops at once."
-)
-@click.option(
-    "--retries",
-    type=click.IntRange(0),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Times that a failed task is tried again.",
-)
-@click.option("--wait", is_flag=True, help="Sleep until a usage limit is reset, and go on.")
-@click.pass_context
-def run(ctx: click.Context, slots: int, retries: int, wait: bool) -> int:
-    """Work off the tasks, each in a clone of its own; Ctrl+C stops all, and the next `run` goes on."""
-    from rooda.tasks.runner import Runner, Wishes
-    from rooda.tasks.work import settings_file
-
-    here = where(ctx)
-    store = store_of(here)
-    if not store.ids():
-        say(NONE)
-        return OK
-    return Runner(store, here, settings_file(store, here), Wishes(slots, retries, wait), say).run()
-
-
-_ID = click.argument("number", metavar="ID", type=click.IntRange(1), shell_complete=tab_tasks)
-
-
-@tasks.command(short_help="Stop a running task; the next `run` goes on with it.")
-@_ID
-@click.option("--reason", metavar="TEXT", default="", help="Record this reason.")
-@click.pass_context
-def stop(ctx: click.Context, number: int, reason: str) -> int:
-    """End the loop of a task as Ctrl+C does; its state and work stay, and the next `run` goes on with it."""
-    from rooda.tasks import orders
-
-    orders.stop(store_of(where(ctx)), number, reason)
-    say(f"Stopped task {number}. The next `rooda tasks run` goes on with it.")
-    return OK
-
-
-@tasks.command(short_help="Cancel a task for good.")
-@_ID
-@click.pass_context
-def cancel(ctx: click.Context, number: int) -> int:
-    """Cancel a task for good; it never runs or lands. Its clone, branch and logs stay."""
-    from rooda.tasks import orders
-
-    orders.cancel(store_of(where(ctx)), number)
-    say(f"Cancelled task {number}.")
-    return OK
-
-
-@tasks.command(short_help="Let a task that failed or is parked go on.")
-@_ID
-@click.pass_context
-def retry(ctx: click.Context, number: int) -> int:
-    """Let a task go on in the next `run`: one that failed, is parked, or waits for a usage limit."""
-    from rooda.tasks import orders
-
-    orders.retry(store_of(where(ctx)), number)
-    say(f"Task {number} waits for the next `rooda tasks run`.")
-    return OK
 
 
 @tasks.command(short_help="Bring finished work to its target branch.")
@@ -144,18 +76,4 @@ def _allow(task: Task, names: Sequence[str]) -> bool:
     return (questions.typed_answer("Land it? [y/N] ") or "").strip().lower() in ("y", "yes")
 
 
-@tasks.command(hidden=True)
-@click.argument("number", type=int)
-@click.option("--parent", type=int, required=True)
-@click.pass_context
-def work(ctx: click.Context, number: int, parent: int) -> int:
-    """Prepare the clone of a task and become its loop; `rooda tasks run` starts this."""
-    import os
-
-    from rooda.settings.setup import new_worktree
-    from rooda.tasks.work import work
-
-    here = where(ctx)
-    found = configuration.load(here.workspace, here.config)
-    work(store_of(here), found, new_worktree(found), here, number, os.environ, parent, say)
-    return OK
+cli_run.register(tasks)

@@ -179,6 +179,11 @@ def next_time(tasks: Iterable[Task]) -> str:
     return min((task.until for task in tasks if task.state == WAITING and task.until), default="")
 
 
+def same_agent(one: Task, other: Task) -> bool:
+    """True if two tasks surely call the same agent, since the same settings choose it."""
+    return (one.agent, one.kind, one.name, one.options) == (other.agent, other.kind, other.name, other.options)
+
+
 def cycle(number: int, after: Sequence[int], task_of: Callable[[int], Task | None]) -> list[int]:
     """Return the tasks of a circle that `after` would close for the task `number`; [] if it closes none."""
     before = dict.fromkeys(after, number)  # the task that waits for it

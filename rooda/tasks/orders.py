@@ -2,11 +2,13 @@
 
 import os
 
-from rooda.errors import UsageProblem
+from rooda.base import files
+from rooda.errors import RoodaError, UsageProblem
+from rooda.git import clones
 from rooda.loops import registry
 from rooda.processes import lock, signals
 from rooda.run import folder as run_folder
-from rooda.tasks import model
+from rooda.tasks import model, results, started, work
 from rooda.tasks.model import Process, Task
 from rooda.tasks.store import Store
 
@@ -73,6 +75,8 @@ def retry(store: Store, number: int) -> Task:
             turnings = turnings._replace(loop=turnings.loop + 1, ended=task.session)
         return task._replace(state=model.WAITING, reason="", until="", account="", parked_by="", turnings=turnings)
 
+    if (task := store.get(number)).parked_by == "clone":
+        return publish(store, task)
     return store.change(number, again, "retried")
 
 
@@ -86,3 +90,57 @@ def answer(store: Store, number: int, text: str) -> Task:
         return task._replace(state=model.WAITING, question="", asked_at="", parked_by="", reason="", prompt=said)
 
     return store.change(number, answered, "answered")
+
+
+def end_question(store: Store, number: int, default: str, limit: str) -> Task:
+    """Answer a question that waited too long with the default; without one its task fails."""
+
+    def failed(task: Task) -> Task:
+        if not task.question:
+            return task
+        why = f"no answer within {limit} to: {task.question}"
+        return task._replace(state=model.FAILED, question="", asked_at="", parked_by="", reason=why)
+
+    try:
+        return answer(store, number, default) if default else store.change(number, failed, "unanswered")
+    except UsageProblem:
+        return store.get(number)  # a person was faster
+
+
+def publish(store: Store, task: Task) -> Task:
+    """Bring the work of a completed loop into the repository, where that failed before. UsageProblem if it fails."""
+    commit, problem = results.publish(task.clone, work.loan_of(store.place, task))
+    if problem:
+        raise UsageProblem(f"The work of task {task.id} can't be brought into the repository: {problem}")
+    store.place.repo.run_checked("update-ref", f"{work.HEADS}{task.branch}", commit)
+
+    def published(now: Task) -> Task:
+        if now.parked_by != "clone":
+            return now
+        return now._replace(state=model.COMPLETED, head=commit, reason="", parked_by="")
+
+    return store.change(task.id, published, "published")
+
+
+def stop_run(store: Store) -> None:
+    """End `rooda tasks run`, which ends its loops. Raises UsageProblem if it does not run."""
+    path = store.place.runner
+    if not lock.is_held(path):
+        raise UsageProblem("`rooda tasks run` is not running here.", "See the tasks: rooda tasks")
+    started.ended(store)  # the user ended it, so that `rooda resume --all` leaves it alone
+    signals.terminate(lock.owner(path))
+    lock.await_free(path, PATIENCE)
+
+
+def clean(store: Store, task: Task) -> str:
+    """Remove the clone of a task that is over; return what only the clone has, if it is kept for that."""
+    loan = work.loan_of(store.place, task)
+    try:
+        if os.path.isdir(task.clone):
+            if left := clones.left_alone(task.clone, loan):
+                return left
+            files.remove_tree(task.clone)
+    except RoodaError as problem:
+        return f"a repository that can't be read: {problem.what}"
+    store.change(task.id, lambda now: now._replace(clone="") if now.is_over else now, "cleaned")
+    return ""

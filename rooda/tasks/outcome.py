@@ -3,10 +3,13 @@
 from typing import NamedTuple
 
 from rooda.errors import FAILED, INTERRUPTED, OK, TERMINATED, UNDECIDED, UNFINISHED, USAGE, Cause
+from rooda.run.budgets import RUN
 from rooda.run.spending import in_words
 from rooda.tasks import model
 from rooda.tasks.model import Process, Task
 
+UNPUBLISHED = "its work could not be brought into the repository"
+GENERAL = 78  # exit code of `rooda tasks work` for an error that every task would meet
 KILLS = 5  # in a row, without an iteration in between, after which a task fails
 
 
@@ -31,12 +34,16 @@ class Ended(NamedTuple):
     facts: Facts = Facts()
     said: str = ""  # its last line, if it made no call
     head: str = ""  # its commit in the repository
+    problem: str = ""  # why its work could not be brought into the repository
+    text: str = ""  # its last error with all that follows
 
 
 def with_facts(task: Task, facts: Facts) -> Task:
+    if not facts.session:  # no loop has begun, or its logs can't be read
+        return task
     return task._replace(
         loop_state=facts.state,
-        session=facts.session or task.session,
+        session=facts.session,
         iteration=facts.iteration,
         cost=facts.cost,
         tokens=facts.tokens,
@@ -49,15 +56,20 @@ def settled(task: Task, ended: Ended, now: str, tomorrow: str, retries: int) -> 
     task = with_facts(task, ended.facts)._replace(process=Process(), head=ended.head or task.head)
     if task.state != model.RUNNING:
         return task
+    if ended.code == OK and ended.problem:
+        return task._replace(state=model.PARKED, parked_by="clone", reason=f"{UNPUBLISHED}: {ended.problem}")
     if ended.code == OK:
         return task._replace(state=model.COMPLETED, reason="", until="", prompt="", parked_by="")
     if ended.code == FAILED:
         return _failed(task, ended, retries)
     if ended.code == UNFINISHED:
-        return _unfinished(task, ended.facts, tomorrow)
+        return _unfinished(task, ended.facts, now, tomorrow)
     if ended.code in (UNDECIDED, USAGE):
         by = "trust" if ended.code == UNDECIDED else "setup"
-        return task._replace(state=model.PARKED, parked_by=by, reason=ended.said or "its loop did not start")
+        why = ended.text or ended.said or "its loop did not start"
+        return task._replace(state=model.PARKED, parked_by=by, reason=why)
+    if ended.code == GENERAL:
+        return task._replace(state=model.WAITING, reason=ended.said)
     if ended.code in (INTERRUPTED, TERMINATED):
         return task._replace(state=model.WAITING, reason="stopped")
     return _killed(task)
@@ -71,14 +83,16 @@ def _failed(task: Task, ended: Ended, retries: int) -> Task:
     return task._replace(state=model.WAITING, reason=f"tried again: {reason}", turnings=turnings)
 
 
-def _unfinished(task: Task, facts: Facts, tomorrow: str) -> Task:
+def _unfinished(task: Task, facts: Facts, now: str, tomorrow: str) -> Task:
     if facts.question:
-        return task._replace(state=model.PARKED, parked_by="question", question=facts.question, reason="")
+        return task._replace(state=model.PARKED, parked_by="question", question=facts.question, asked_at=now, reason="")
     cause = facts.cause
     if cause and cause.kind == "account":
         return task._replace(state=model.WAITING, until=cause.until, account=cause.account, reason=in_words(cause))
     if cause and cause.budget in ("day", "agent"):
         return task._replace(state=model.WAITING, until=tomorrow, account=cause.account, reason=in_words(cause))
+    if cause and cause.budget == RUN:
+        return task._replace(state=model.WAITING, reason=in_words(cause))
     reason = in_words(cause) if cause else facts.reason
     return task._replace(state=model.PARKED, parked_by="limit", reason=reason or "its loop is paused")
 

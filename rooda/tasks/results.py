@@ -1,10 +1,12 @@
 """Reads what the loop of a task has done so far, from the runs in the task's clone."""
 
 import os
+from typing import NamedTuple
 
 from rooda.base import clock, files
-from rooda.errors import Cause
+from rooda.errors import Cause, RoodaError
 from rooda.git import clones
+from rooda.git.clones import Loan
 from rooda.git.repository import find, read_head
 from rooda.loops import registry
 from rooda.loops.configuration import prices
@@ -16,7 +18,7 @@ from rooda.run.spending import Spent, cause_of, plus
 from rooda.settings.where import Where
 from rooda.tasks.outcome import Facts
 
-LAST = 2_000  # bytes of a program's output that may hold its last line
+LAST = 8_000  # bytes of a program's output that may hold its last error
 
 
 def facts(workspace: str, config: str, running: bool = False) -> Facts:
@@ -59,21 +61,44 @@ def _in_utc(cause: Cause | None) -> Cause | None:
     return cause._replace(until=clock.rfc3339(seconds_of(cause.until))) if cause and cause.until else cause
 
 
-def last_line(path: str) -> str:
-    """Return the last line of a program's output that is not a hint."""
+class Said(NamedTuple):
+    """The end of what a program printed: its last error or line, and all from its last error or warning on."""
+
+    line: str = ""
+    text: str = ""
+
+
+def said(path: str, since: int = 0) -> Said:
+    """Return the end of a program's output, of which the first `since` bytes are from an earlier start."""
+    most = min(LAST, files.size(path) - since)
     try:
-        text = files.to_text(files.tail(path, LAST))
+        rows = files.to_text(files.tail(path, most)).splitlines() if most > 0 else []
     except OSError:
-        return ""
-    rows = [row.strip() for row in text.splitlines() if row.strip()]
-    errors = [row.removeprefix("Error: ") for row in rows if row.startswith("Error: ")]
-    return (errors or rows or [""])[-1]
+        rows = []
+    rows = [row.strip() for row in rows if row.strip()]
+    begins = [place for place, row in enumerate(rows) if row.startswith(("Error: ", "WARNING: "))]
+    if not begins:
+        return Said(rows[-1] if rows else "")
+    text = [rows[begins[-1]].partition(": ")[2], *rows[begins[-1] + 1 :]]
+    return Said(text[0], "; ".join(text))
 
 
-def publish(root: str) -> tuple[str, str]:
+def publish(root: str, loan: Loan) -> tuple[str, str]:
     """Bring the clone's HEAD into its repository; return the commit, and an error if that failed."""
-    loan = clones.loan_of(root)
-    if loan is None or not os.path.isdir(root):
-        return "", ""
-    commit = read_head(find(root)).commit
-    return commit, clones.publish(loan, root, commit)
+    try:
+        repo = find(root)
+        if os.path.realpath(repo.top) != os.path.realpath(root):
+            return "", f"{root} is no repository any more"
+        if not (commit := read_head(repo).commit):
+            return "", f"{root} has no commit"
+        return commit, clones.publish(loan, root, commit)
+    except (RoodaError, OSError) as problem:
+        return "", problem.what if isinstance(problem, RoodaError) else str(problem)
+
+
+def facts_or_none(workspace: str, config: str) -> Facts:
+    """Return what the runs in a clone say; nothing if an agent has damaged them."""
+    try:
+        return facts(workspace, config)
+    except (RoodaError, OSError, ValueError):
+        return Facts()

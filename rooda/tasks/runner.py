@@ -5,17 +5,22 @@ was recorded; the next scheduler stops what is left of such a loop, and starts i
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from rooda.base import clock, files
-from rooda.errors import INTERRUPTED, TERMINATED, Undecided, code_of_signal
+from rooda.base.text import format_short
+from rooda.errors import INTERRUPTED, TERMINATED, Undecided, UsageProblem, code_of_signal
+from rooda.git import clones
 from rooda.processes import detach, lock, table
 from rooda.processes.children import Children
 from rooda.processes.signals import Signals
+from rooda.run import budgets
 from rooda.run.history import seconds_of
+from rooda.run.spending import dollars
 from rooda.settings.where import Where
-from rooda.tasks import model, orders, outcome, results, work
+from rooda.tasks import model, orders, outcome, results, started, work
+from rooda.tasks.memory import Memory
 from rooda.tasks.model import Process, Task
 from rooda.tasks.store import Store
 
@@ -23,12 +28,25 @@ STOPPED = (INTERRUPTED, TERMINATED)
 
 
 class Wishes(NamedTuple):
-    """The options of `rooda tasks run`."""
+    """The options of `rooda tasks run`, and what the settings say about it."""
 
     slots: int = 2
     retries: int = 1
     wait: bool = False
     land: bool = False
+    cost: float = 0.0  # dollars that all loops of this run may spend together; 0 = no limit
+    prefix: str = "rooda"  # of the branches
+    min_free: int = 0  # bytes
+    home: str = ""  # folder of the clones
+    question_seconds: float = 0.0  # that a question waits for its answer; 0 = without end
+    question_default: str = ""
+
+    @property
+    def words(self) -> list[str]:
+        """The options with which `resume --all` starts the run again."""
+        found = ["-j", str(self.slots), "--retries", str(self.retries)]
+        found += ["--max-cost", f"{self.cost:g}"] if self.cost else []
+        return [*found, *(["--wait"] if self.wait else []), *(["--land"] if self.land else [])]
 
 
 class Runner:
@@ -36,15 +54,23 @@ class Runner:
 
     def __init__(self, store: Store, here: Where, config: str, wishes: Wishes, say: Callable[[str], None]) -> None:
         self._store, self._here, self._config, self._wishes, self._say = store, here, config, wishes, say
+        self._memory = Memory(store)
         self._working: dict[int, int] = {}  # task, keyed by PID
         self._slots: dict[int, int] = {}  # slot, keyed by task
+        self._printed: dict[int, int] = {}  # size of a task's output before its start
         self._held: set[int] = set()  # tasks that a person stopped during this run
-        self._stopped_at: dict[int, int] = {}
+        self._over = ""  # why nothing more starts in this run
+        self._general = ""  # an error that every task would meet
+        self._group = f"{os.getpid()}-{clock.file_stamp(clock.now())}"
 
     def run(self) -> int:
         """Work until nothing can start any more; return the exit code. Raises Undecided if another run goes on."""
+        self._require_prefix()
         held = take_lock(self._store)
         try:
+            for text in clones.doubts(self._store.place.repo):
+                self._say(text)
+            started.write(self._store, self._here, self._wishes.words)
             with Signals() as watched:
                 self._children = Children(watched, self._store.place.wake)
                 try:
@@ -52,29 +78,81 @@ class Runner:
                     self._loop(watched)
                     if watched.first:
                         self._stop(watched)
+                        started.ended(self._store, watched.first)
                         return code_of_signal(watched.first)
                 finally:
                     self._children.close()
+            started.ended(self._store)
         finally:
             held.release()
+        if self._general:
+            raise UsageProblem(self._general)
         return model.exit_code(self._store.all().values())
 
+    def _require_prefix(self) -> None:
+        """Raise UsageProblem if a branch has the name of a folder that the tasks' branches need."""
+        parts = self._wishes.prefix.split("/")
+        for name in ("/".join(parts[:count]) for count in range(1, len(parts) + 1)):
+            if self._store.place.repo.run("rev-parse", "-q", "--verify", f"{work.HEADS}{name}").code == 0:
+                raise UsageProblem(
+                    f"A branch named {name} is in the way of the tasks' branches, such as {self._wishes.prefix}/1-….",
+                    'Rename it, or choose another beginning in rooda.toml: [tasks] branch_prefix = "…"',
+                )
+
     def _loop(self, watched: Signals) -> None:
+        whole = False
         while not watched.first:
             self._settle_ended()
-            tasks = self._store.all()
+            tasks = self._memory.tasks(whole)
+            self._report_problems()
+            self._end_questions(tasks)
             self._start_ready(tasks)
-            upcoming = model.next_time(tasks.values())
-            if not self._working and not (self._wishes.wait and upcoming):
-                return
-            self._children.sleep(max(0.0, seconds_of(upcoming) - clock.now()) if upcoming else None)
+            upcoming = self._next_time(tasks)
+            if not self._working and not (self._wishes.wait and upcoming and not self._over):
+                if whole or self._over:
+                    return
+                whole = True  # one more look at all files before the end
+                continue
+            whole = False
+            self._children.sleep(max(0.0, upcoming - clock.now()) if upcoming else None)
+
+    def _report_problems(self) -> None:
+        for text in self._memory.problems:
+            self._say(text)
+        self._memory.problems.clear()
+
+    def _next_time(self, tasks: Mapping[int, Task]) -> float:
+        """Return the time of the next thing to do, 0 if there is none."""
+        text = model.next_time(tasks.values())
+        found = [seconds_of(text)] if text else []
+        if limit := self._wishes.question_seconds:
+            found += [seconds_of(task.asked_at) + limit for task in tasks.values() if task.question and task.asked_at]
+        return min(found, default=0.0)
+
+    def _end_questions(self, tasks: Mapping[int, Task]) -> None:
+        """Answer with the default, or fail, the questions that waited for too long."""
+        limit, default = self._wishes.question_seconds, self._wishes.question_default
+        for task in [*tasks.values()] if limit else ():
+            if task.question and task.asked_at and seconds_of(task.asked_at) + limit <= clock.now():
+                orders.end_question(self._store, task.id, default, format_short(limit))
+                after = self._store.get(task.id)
+                self._memory.keep(after)
+                self._say(f"Task {task.id} {after.state}: no answer within {format_short(limit)}")
 
     def _start_ready(self, tasks: dict[int, Task]) -> None:
         for task in model.ready(tasks, clock.rfc3339(clock.now())):
-            if len(self._working) >= self._wishes.slots:
+            if self._over or len(self._working) >= self._wishes.slots:
                 return
-            if task.id not in self._held:
+            if task.id not in self._held and self._has_space():
                 self._start(task)
+
+    def _has_space(self) -> bool:
+        """True if the disk of the clones has as much free space as the settings want."""
+        if self._wishes.min_free and (free := files.free_space(self._wishes.home)) < self._wishes.min_free:
+            what = f"{self._wishes.home} has {free / 1e9:.1f} GB of free space"
+            self._over = f"{what}, less than [tasks] min_free = {self._wishes.min_free / 1e9:g}GB; nothing more starts."
+            self._say(self._over)
+        return not self._over
 
     def _start(self, task: Task) -> None:
         """Claim a task and start its loop; another process may have changed the task in the meantime."""
@@ -87,17 +165,25 @@ class Runner:
                 state=model.RUNNING, started_at=found.started_at or now, until="", account="", reason="", parked_by=""
             )
 
-        if self._store.change(task.id, claim, "started").state != model.RUNNING:
+        claimed = self._store.change(task.id, claim, "started")
+        self._memory.keep(claimed)
+        if claimed.state != model.RUNNING:
             return
         slot = next(each for each in range(self._wishes.slots) if each not in self._slots.values())
         words = ["-C", self._here.workspace, "--config", self._config, "tasks", "work", str(task.id)]
-        env = {**os.environ, work.SLOT: str(slot), work.ON_LIMIT: "stop"}
         argv = [*detach.rooda_command(), *words, "--parent", str(os.getpid())]
-        pid = self._children.start(argv, self._here.workspace, env, self.output_of(task.id))
+        self._printed[task.id] = files.size(self.output_of(task.id))
+        pid = self._children.start(argv, self._here.workspace, self._environment(slot), self.output_of(task.id))
         self._working[pid], self._slots[task.id] = task.id, slot
         identity = Process(**table.identity_of(pid))  # type: ignore[arg-type]
-        self._store.change(task.id, lambda found: found._replace(process=identity), "process")
+        self._memory.keep(self._store.change(task.id, lambda found: found._replace(process=identity), "process"))
         self._say(f"Task {task.id} {'goes on' if task.started_at else 'started'}: {task.title}")
+
+    def _environment(self, slot: int) -> dict[str, str]:
+        env = {**os.environ, work.SLOT: str(slot), work.ON_LIMIT: "stop", work.MAY_ASK: "1"}
+        if self._wishes.cost:
+            env[budgets.GROUP] = f"{self._group}:{self._wishes.cost:g}"
+        return env
 
     def output_of(self, number: int) -> str:
         return os.path.join(self._store.place.folder, f"{number}.out")
@@ -112,12 +198,12 @@ class Runner:
         """Record what a task has become."""
         task = self._store.get(number)
         workspace = orders.workspace_of(self._store, task)
-        facts = results.facts(workspace, self._config) if workspace else outcome.Facts()
-        commit, problem = results.publish(task.clone) if task.clone else ("", "")
+        facts = results.facts_or_none(workspace, self._config) if workspace else outcome.Facts()
+        commit, problem = results.publish(task.clone, work.loan_of(self._store.place, task)) if workspace else ("", "")
         if problem:
-            self._say(f"Task {number}: its work could not be brought into the repository: {problem}")
-        said = results.last_line(self.output_of(number))
-        ended = outcome.Ended(code, facts, said, "" if problem else commit)
+            self._say(f"Task {number}: {outcome.UNPUBLISHED}: {problem}")
+        said = results.said(self.output_of(number), self._printed.get(number, 0))
+        ended = outcome.Ended(code, facts, said.line, "" if problem else commit, problem, said.text)
         now = clock.now()
         tomorrow = clock.rfc3339(clock.day_start(clock.day_start(now) + 36 * 3600))
         after = self._store.change(
@@ -126,28 +212,40 @@ class Runner:
             "ended",
             code=code,
         )
+        self._memory.keep(after)
         if code in STOPPED:
             self._held.add(number)
-        self._hold_others(after)
-        self._say(f"Task {number} {after.state}{f': {after.reason}' if after.reason else ''}")
+        self._after(after, ended)
         if after.state == model.COMPLETED and after.head:
             self._store.place.repo.run("update-ref", f"{work.HEADS}{after.branch}", after.head)
+
+    def _after(self, task: Task, ended: outcome.Ended) -> None:
+        """Report the end of a loop, and hold what must wait because of it."""
+        if ended.code == outcome.GENERAL:
+            self._over = self._general = self._general or ended.said
+            return
+        cause = ended.facts.cause
+        if cause and cause.budget == budgets.RUN and not self._over:
+            self._over = f"The limit of this run is reached: {dollars(self._wishes.cost)}; nothing more starts."
+            self._say(self._over)
+        self._hold_others(task)
+        why = (
+            f" asks: {task.question}" if task.question else f" {task.state}{f': {task.reason}' if task.reason else ''}"
+        )
+        self._say(f"Task {task.id}{why}")
 
     def _hold_others(self, limited: Task) -> None:
         """Let all waiting tasks of an account wait for the end of its usage limit."""
         if limited.state != model.WAITING or not limited.until:
             return
-        for other in self._store.all().values():
-            if other.agent == limited.agent and other.state == model.WAITING and not other.until:
-                self._store.change(
-                    other.id,
-                    lambda found: (
-                        found._replace(until=limited.until, account=limited.account)
-                        if found.state == model.WAITING
-                        else found
-                    ),
-                    "waits",
-                )
+
+        def hold(found: Task) -> Task:
+            waits = found.state == model.WAITING and not found.until
+            return found._replace(until=limited.until, account=limited.account) if waits else found
+
+        for other in [*self._memory.tasks().values()]:
+            if model.same_agent(other, limited) and other.state == model.WAITING and not other.until:
+                self._memory.keep(self._store.change(other.id, hold, "waits"))
 
     def _stop(self, watched: Signals) -> None:
         """End all loops, which save their state; a second signal is passed on, too."""
@@ -163,7 +261,7 @@ class Runner:
 
     def _recover(self) -> None:
         """End the loops that an earlier scheduler left, and let their tasks wait to go on."""
-        for task in self._store.all().values():
+        for task in [*self._memory.tasks().values()]:
             if task.state != model.RUNNING:
                 continue
             orders.end_loop(self._store, task)

@@ -7,16 +7,18 @@ import os
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from rooda.agents import preflight
 from rooda.base import dirs, files
-from rooda.errors import UsageProblem
+from rooda.errors import ConfigProblem, UsageProblem
 from rooda.git import clones
 from rooda.git.clones import Loan
 from rooda.git.repository import Repo
 from rooda.loops import new_worktree, registry
 from rooda.processes import children, detach
 from rooda.run import folder as run_folder
+from rooda.run import messages
 from rooda.run.setup import NewWorktree
-from rooda.settings import layers
+from rooda.settings import agents, layers
 from rooda.settings.layers import Settings
 from rooda.settings.where import Where
 from rooda.tasks import results
@@ -26,6 +28,7 @@ from rooda.tasks.store import Place, Store
 REFS = "refs/rooda/task/"
 SLOT = "ROODA_SLOT"
 ON_LIMIT = "ROODA_LOOP_ON_LIMIT"
+MAY_ASK = "ROODA_MAY_ASK"
 HEADS = "refs/heads/"
 LONGEST_ARGUMENT = 100_000  # bytes; a longer text is handed over in a file
 NEW = ".new"
@@ -40,6 +43,11 @@ class Clone(NamedTuple):
 
 def ref_of(task: Task) -> str:
     return f"{REFS}{task.id}"
+
+
+def loan_of(place: Place, task: Task) -> Loan:
+    """Return what the clone of a task borrows from, and where its work is kept."""
+    return Loan(place.repo.top, os.path.realpath(place.repo.common), ref_of(task))
 
 
 def branch_of(found: Settings, task: Task) -> str:
@@ -77,7 +85,7 @@ def prepare(found: Settings, wanted: NewWorktree, store: Store, task: Task, say:
     """Make and set up the clone, unless it is there; return the task with its clone and branch."""
     place, branch = store.place, branch_of(found, task)
     own = clone_of(found, place, task)
-    loan = Loan(place.repo.top, os.path.realpath(place.repo.common), ref_of(task))
+    loan = loan_of(place, task)
     if not os.path.isdir(own.root):
         unfinished = f"{own.root}{NEW}"
         files.remove_tree(unfinished)
@@ -90,6 +98,8 @@ def prepare(found: Settings, wanted: NewWorktree, store: Store, task: Task, say:
         files.rename(unfinished, own.root)
         clones.mark(own.root, loan)
         task = task._replace(turnings=task.turnings._replace(base=base))
+    elif clones.loan_of(own.root) != loan:
+        clones.mark(own.root, loan)  # an agent deleted the mark, or the repository was moved
     clones.bring(own.root, loan, tip_of(place.repo, task.target), "refs/rooda/target")
     noted = task._replace(clone=own.root, branch=branch)
     return store.change(
@@ -117,6 +127,28 @@ def _goes_on(task: Task, workspace: str) -> bool:
     if not newest or os.path.basename(newest) == task.turnings.ended:
         return False
     return next(registry.resumable(workspace), None) is not None
+
+
+def _hand_over(store: Store, task: Task, workspace: str) -> None:
+    """Give the prompt of a task, such as an answer, to its loop as a note, if the loop is one that goes on."""
+    if not task.prompt or not _goes_on(task, workspace):
+        return
+    newest = run_folder.latest(workspace, None)
+    loop = next(registry.resumable(workspace))
+    if newest and registry.KINDS[loop.kind].hears_notes:
+        messages.leave(workspace, os.path.basename(newest), loop.kind, messages.NOTE, task.prompt[: messages.LONGEST])
+        store.change(task.id, lambda now: now._replace(prompt="") if now.prompt == task.prompt else now, "given")
+
+
+def check(found: Settings, task: Task, workspace: str) -> None:
+    """Raise RoodaError for an error that every task would meet: no agent is configured, or it is not installed."""
+    if task.agent:
+        return
+    kind, name = (registry.OODA, task.name) if task.kind == PROCEDURE else (task.kind, task.kind)
+    agent = registry.kind(kind).setup(found, name).agent
+    if agent is None:
+        raise ConfigProblem(agents.no_agent_text(found))
+    preflight.find_program(agent, workspace)
 
 
 def _limits(task: Task) -> list[str]:
@@ -167,4 +199,5 @@ def work(
     if task.state != RUNNING:
         raise UsageProblem(f"Task {number} is {task.state}; nothing was started.")
     workspace = clone_of(found, store.place, task).workspace
+    _hand_over(store, task, workspace)
     children.become(argv_of(store, task, workspace, settings_file(store, here)), environ, parent)

@@ -4,10 +4,11 @@ import json
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import psutil
 
-from tests.kit.workspace import Workspace, until
+from tests.kit.workspace import Workspace, until, waiting
 
 
 def test_T_10_tasks_run_in_clones_of_their_own(repo: Workspace) -> None:
@@ -87,3 +88,77 @@ def test_T_11_a_second_run_names_the_first(repo: Workspace) -> None:
     repo.wait_calls(2)
     Path(repo.fake, "go").touch()
     assert running.finish(30) == 0
+
+
+def board(repo: Workspace) -> list[dict[str, Any]]:
+    return [{**task, **task["details"]} for task in json.loads(repo.rooda("tasks", "--json").out)]
+
+
+def test_T_10_each_turn_is_in_the_repository_before_it_counts(repo: Workspace) -> None:
+    """While the second iteration runs, HEAD of the first and its snapshot are refs of the repository."""
+    repo.procedure(loop={"safety": "snapshot"})
+    repo.git("commit", "-qam", "settings")
+    repo.rooda("tasks", "add", "Long", "-n", "2")
+    repo.side(1, "echo one > made; git add made; git commit -qm one; echo two > loose")
+    repo.side(2, waiting(f"{repo.fake}/go"))
+    running = repo.start("tasks", "run")
+    repo.wait_calls(2)
+    assert repo.git("log", "-1", "--format=%s", "refs/rooda/task/1") == "one\n"
+    assert repo.git("show", "refs/rooda/task-snapshot/1:loose") == "two\n"
+    assert not any("tasks" in path.read_text() for path in Path(repo.home).glob(".state/rooda/workspaces/*.json"))
+    Path(repo.fake, "go").touch()
+    assert running.finish(30) == 0
+
+
+def test_T_10_submodules_are_borrowed_and_their_commits_kept(repo: Workspace) -> None:
+    """A clone checks out submodules without a network; a commit in one of them is in the repository, too."""
+    repo.git("init", "-q", "-b", "main", "../sub")
+    repo.git("-C", "../sub", "commit", "-q", "--allow-empty", "-m", "sub")
+    repo.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", f"{repo.root}/sub", "inner")
+    repo.git("commit", "-qm", "with a submodule")
+    repo.rooda("tasks", "add", "Inner", "-n", "1")
+    repo.side(1, "cd inner && git commit -q --allow-empty -m deeper && cd .. && git commit -qam up")
+    assert repo.rooda("tasks", "run", timeout=60).code == 0
+    assert repo.git("--git-dir=.git/modules/inner", "log", "-1", "--format=%s", "refs/rooda/task/1") == "deeper\n"
+    repo.rooda("tasks", "cancel", "1")
+    assert repo.rooda("tasks", "clean").out == "Removed 1 clone.\n"
+
+
+def test_T_13_work_that_is_not_in_the_repository_parks_its_task(repo: Workspace) -> None:
+    """Nothing completes with an older commit; once the repository takes the work, `retry` completes the task."""
+    repo.rooda("tasks", "add", "Work", "-n", "1")
+    lock = f"{repo.path}/.git/refs/rooda/task/1.lock"
+    repo.side(1, f"echo b > b; git add b; git commit -qm work; touch {lock}")
+    assert repo.rooda("tasks", "run", timeout=60).code == 4
+    assert board(repo)[0]["state"] == "parked" and "could not be brought into" in board(repo)[0]["last"]
+    os.remove(lock)
+    assert repo.rooda("tasks", "retry", "1").out == "Task 1 is completed.\n"
+    assert repo.git("log", "-1", "--format=%s", "rooda/1-work") == "work\n"
+
+
+def test_T_16_a_clone_with_unpublished_work_is_kept(repo: Workspace) -> None:
+    """`clean` removes clones of tasks that are over, unless they have what the repository lacks."""
+    repo.rooda("tasks", "add", "Loose", "-n", "1")
+    repo.side(1, "echo b > loose")
+    repo.rooda("tasks", "run", timeout=60)
+    repo.rooda("tasks", "cancel", "1")
+    kept = repo.rooda("tasks", "clean")
+    assert "it has 1 uncommitted file." in kept.out and "Removed 0 clones." in kept.out
+    os.remove(f"{board(repo)[0]['clone']}/loose")
+    assert repo.rooda("tasks", "clean").out == "Removed 1 clone.\n" and board(repo)[0]["clone"] is None
+
+
+def test_T_16_what_stops_all_tasks_is_said_once(repo: Workspace) -> None:
+    """A branch in the way, or an agent that is missing, ends the run; no task is parked."""
+    repo.rooda("tasks", "add", "One", "-n", "1")
+    repo.rooda("tasks", "add", "Two", "-n", "1")
+    repo.git("branch", "rooda")
+    done = repo.rooda("tasks", "run")
+    assert done.code == 2 and "branch_prefix" in done.err
+    repo.git("branch", "-D", "rooda")
+    done = repo.rooda("tasks", "run", "-j", "1", env={"ROODA_LOOP_AI_CMD": "no-such-program"}, timeout=60)
+    assert done.code == 2 and (done.out + done.err).count("no-such-program") == 1, done.out
+    assert [task["state"] for task in board(repo)] == ["waiting", "waiting"] and not repo.calls
+    repo.write("rooda.toml", repo.read("rooda.toml") + '\n[tasks]\nmin_free = "9000TB"\n')
+    done = repo.rooda("tasks", "run")
+    assert done.code == 4 and "min_free" in done.out and not repo.calls

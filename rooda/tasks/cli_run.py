@@ -1,0 +1,228 @@
+"""`rooda tasks run`, and the commands for tasks that run, wait or ask: stop, cancel, retry, pause, logs, why, clean."""
+
+import os
+import sys
+from typing import Any
+
+import click
+
+from rooda.errors import OK, RoodaError, UsageProblem
+from rooda.loops import configuration
+from rooda.loops.options import DASH_H, Value
+from rooda.settings.schema import TASKS
+from rooda.settings.types import AMOUNT
+from rooda.settings.where import Where, where
+from rooda.tasks.model import Task
+from rooda.tasks.store import Store, place_of
+from rooda.views.say import say
+
+ID = click.argument("number", metavar="ID", type=click.IntRange(1))
+
+
+def register(tasks: click.Group) -> None:
+    """Add this module's commands to `rooda tasks`."""
+    for command in (run, stop, pause, continue_, cancel, retry, logs, why, clean, work):
+        command.context_settings = DASH_H
+        tasks.add_command(command)
+
+
+def _store(here: Where) -> Store:
+    return Store(place_of(here.workspace))
+
+
+@click.command(short_help="Work off the tasks, several at once.")
+@click.option(
+    "-j", "slots", type=click.IntRange(1, 1000), default=2, show_default=True, metavar="N", help="Loops at once."
+)
+@click.option(
+    "--retries",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Times that a failed task is tried again.",
+)
+@click.option("--max-cost", "cost", type=Value(AMOUNT), metavar="USD", help="Stop at this cost of all loops together.")
+@click.option("--wait", is_flag=True, help="Sleep until a usage limit is reset, and go on.")
+@click.option("--detach", is_flag=True, help="Run in the background; end it with: rooda tasks stop.")
+@click.pass_context
+def run(ctx: click.Context, slots: int, retries: int, cost: float | None, wait: bool, detach: bool) -> int:
+    """Work off the tasks, each in a clone of its own; Ctrl+C stops all, and the next `run` goes on."""
+    from rooda.tasks.runner import Runner, Wishes
+    from rooda.tasks.work import settings_file
+
+    here = where(ctx)
+    store = _store(here)
+    if not store.ids():
+        say('No tasks yet. Add one: rooda tasks add "Fix the flaky login test"')
+        return OK
+    if os.environ.get("ROODA_RUN"):
+        raise UsageProblem("An agent can't start `rooda tasks run` inside the run that it works for.")
+    wishes = Wishes(slots, retries, wait, cost=float(cost or 0), **_set(here, store))
+    return Runner(store, here, settings_file(store, here), wishes, say).run()
+
+
+def _set(here: Where, store: Store) -> dict[str, Any]:
+    """Return what the settings say about a run of tasks."""
+    from rooda.tasks.work import home_of
+
+    found = configuration.load(here.workspace, here.config)
+    table = found.table("tasks")
+    given = {key: TASKS[key].converted(table[key]) for key in ("min_free", "question_timeout") if key in table}
+    return {
+        "prefix": str(table.get("branch_prefix", "rooda")).strip("/"),
+        "min_free": int(given.get("min_free", 0)),
+        "home": home_of(found, store.place),
+        "question_seconds": float(given.get("question_timeout", 0)),
+        "question_default": str(table.get("question_default", "")),
+    }
+
+
+@click.command(short_help="Stop a running task, or `rooda tasks run`.")
+@click.argument("number", metavar="[ID]", type=click.IntRange(1), required=False)
+@click.option("--reason", metavar="TEXT", default="", help="Record this reason.")
+@click.pass_context
+def stop(ctx: click.Context, number: int | None, reason: str) -> int:
+    """End the loop of a task as Ctrl+C does; without ID: all loops and `rooda tasks run` itself.
+
+    State and work stay, and the next `run` goes on.
+    """
+    from rooda.tasks import orders
+
+    store = _store(where(ctx))
+    if number is None:
+        orders.stop_run(store)
+        say("Stopped. The next `rooda tasks run` goes on.")
+    else:
+        orders.stop(store, number, reason)
+        say(f"Stopped task {number}. The next `rooda tasks run` goes on with it.")
+    return OK
+
+
+@click.command(short_help="Cancel a task for good.")
+@ID
+@click.pass_context
+def cancel(ctx: click.Context, number: int) -> int:
+    """Cancel a task for good; it never runs or lands. Its clone, branch and logs stay."""
+    from rooda.tasks import orders
+
+    orders.cancel(_store(where(ctx)), number)
+    say(f"Cancelled task {number}.")
+    return OK
+
+
+@click.command(short_help="Let a task that failed or is parked go on.")
+@ID
+@click.pass_context
+def retry(ctx: click.Context, number: int) -> int:
+    """Let a task go on in the next `run`: one that failed, is parked, or waits for a usage limit."""
+    from rooda.tasks import model, orders
+
+    after = orders.retry(_store(where(ctx)), number)
+    done = after.state == model.COMPLETED
+    say(f"Task {number} is completed." if done else f"Task {number} waits for the next `rooda tasks run`.")
+    return OK
+
+
+@click.command(short_help="Suspend a running task and its agent.")
+@ID
+@click.pass_context
+def pause(ctx: click.Context, number: int) -> int:
+    """Suspend the loop of a task and its agent."""
+    return _in_clone(where(ctx), number, ("pause",))
+
+
+@click.command("continue", short_help="Continue a paused task.")
+@ID
+@click.pass_context
+def continue_(ctx: click.Context, number: int) -> int:
+    """Continue the loop of a task that was paused."""
+    return _in_clone(where(ctx), number, ("continue",))
+
+
+@click.command(short_help="Show what a task did, iteration by iteration.")
+@ID
+@click.option("-f", "--follow", is_flag=True, help="Go on until the loop ends.")
+@click.option("--agent", is_flag=True, help="The output of its agent.")
+@click.pass_context
+def logs(ctx: click.Context, number: int, follow: bool, agent: bool) -> int:
+    """Show the log of a task's loop; before the loop has begun: what its start printed."""
+    words = ["logs", *(["-f"] if follow else []), *(["--agent"] if agent else [])]
+    return _in_clone(where(ctx), number, words)
+
+
+@click.command(short_help="Show why a task went on, failed or waits.")
+@ID
+@click.pass_context
+def why(ctx: click.Context, number: int) -> int:
+    """Show why the loop of a task continued, failed, paused or stopped."""
+    here = where(ctx)
+    task = _store(here).get(number)
+    say(f"Task {number} is {task.state}{f': {task.reason}' if task.reason else ''}.")
+    return _in_clone(here, number, ("why",)) if task.session else OK
+
+
+def _in_clone(here: Where, number: int, words: Any) -> int:
+    """Run another rooda command in the clone of a task."""
+    from rooda.processes import children, detach
+    from rooda.tasks import orders
+    from rooda.tasks.work import settings_file
+
+    store = _store(here)
+    task = store.get(number)
+    workspace = orders.workspace_of(store, task)
+    if not workspace or not os.path.isdir(os.path.join(workspace, ".rooda", "runs")):
+        return _print_start(store, task)
+    sys.stdout.flush()
+    children.replace_self(
+        [*detach.rooda_command(), "-C", workspace, "--config", settings_file(store, here), *words], os.environ
+    )
+    return OK
+
+
+def _print_start(store: Store, task: Task) -> int:
+    from rooda.base import files
+
+    path = os.path.join(store.place.folder, f"{task.id}.out")
+    if not files.size(path):
+        raise UsageProblem(f"Task {task.id} has not been started yet.", f"See it: rooda tasks show {task.id}")
+    say(files.to_text(files.tail(path, 100_000)).rstrip("\n"))
+    return OK
+
+
+@click.command(short_help="Remove the clones of tasks that have landed or were cancelled.")
+@click.pass_context
+def clean(ctx: click.Context) -> int:
+    """Remove the clones of landed and cancelled tasks, unless a clone has something that the repository lacks."""
+    from rooda.tasks import orders
+
+    store, removed = _store(where(ctx)), 0
+    for task in store.all().values():
+        if task.is_over and task.clone:
+            left = orders.clean(store, task)
+            say(f"Kept the clone of task {task.id}, {task.clone}: it has {left}.") if left else None
+            removed += not left
+    say(f"Removed {removed} clone{'' if removed == 1 else 's'}.")
+    return OK
+
+
+@click.command(hidden=True)
+@click.argument("number", type=int)
+@click.option("--parent", type=int, required=True)
+@click.pass_context
+def work(ctx: click.Context, number: int, parent: int) -> int:
+    """Prepare the clone of a task and become its loop; `rooda tasks run` starts this."""
+    from rooda.settings.setup import new_worktree
+    from rooda.tasks import outcome
+    from rooda.tasks.work import check, work
+
+    here = where(ctx)
+    store = _store(here)
+    try:
+        found = configuration.load(here.workspace, here.config)
+        check(found, store.get(number), here.workspace)
+    except RoodaError as problem:
+        problem.code = outcome.GENERAL
+        raise
+    work(store, found, new_worktree(found), here, number, os.environ, parent, say)
+    return OK

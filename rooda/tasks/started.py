@@ -1,0 +1,48 @@
+"""Records that `rooda tasks run` goes on, so that `rooda resume --all` can start it again after a crash or a shutdown.
+
+The record is signed by this user. It is deleted when the run ends by itself or by its user; SIGTERM and SIGHUP without
+an order mean a shutdown or a closed terminal.
+"""
+
+import os
+from json import dumps
+
+from rooda.base import files, json, signing
+from rooda.base.json import Json
+from rooda.processes import lock
+from rooda.settings.where import Where
+from rooda.tasks.store import Place, Store
+
+FILE = "run.json"
+ORDERS = (2, 3)  # SIGINT and SIGQUIT come from a person
+
+
+def write(store: Store, here: Where, words: list[str]) -> None:
+    """Record the options with which the run can be started again."""
+    record = dumps({"workspace": here.workspace, "config": here.config or "", "words": words}).encode()
+    files.replace(_path(store.place), signing.signed(_purpose(store.place), record) + b"\n", 0o600)
+
+
+def ended(store: Store, number: int = 0) -> None:
+    """Delete the record, unless the signal `number` means a shutdown."""
+    if not number or number in ORDERS:
+        files.remove(_path(store.place))
+
+
+def cut_off(place: Place) -> Json:
+    """Return the record of a run that was cut off; {} if there is none, or if it goes on."""
+    try:
+        data = files.read_ours(_path(place))
+        found = json.parse_object(data)
+    except (OSError, ValueError):
+        return {}
+    is_ours = signing.is_signed(_purpose(place), data) and isinstance(found.get("words"), list)
+    return found if is_ours and not lock.is_held(place.runner) else {}
+
+
+def _path(place: Place) -> str:
+    return os.path.join(place.folder, FILE)
+
+
+def _purpose(place: Place) -> str:
+    return f"tasks run {os.path.realpath(place.folder)}"
