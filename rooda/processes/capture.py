@@ -17,6 +17,8 @@ LOOK = 0.25  # seconds between checks for a signal while the program runs
 SHORT_LOOK = 0.01  # seconds between reads if the output has a limit
 TERM_GRACE = 1.0  # seconds between TERM and KILL: a git killed at once leaves its lock files
 
+inherited: list[int] = []  # descriptors that each program keeps open: a lock that lasts until the program ends
+
 
 class Captured(NamedTuple):
     """Exit code and output of a program."""
@@ -44,7 +46,16 @@ def capture(
     """
     pipe, stop_request = subprocess.PIPE, StopRequest(1 if brief else 0)
     try:
-        child = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=cwd, start_new_session=True)
+        child = subprocess.Popen(
+            argv,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            env=env,
+            cwd=cwd,
+            start_new_session=True,
+            pass_fds=inherited,
+        )
     except OSError as problem:
         return Captured(NOT_FOUND, b"", str(problem).encode())
     with child:

@@ -1,17 +1,11 @@
 """`rooda tasks`: the commands of the list of tasks."""
 
-from collections.abc import Sequence
-
 import click
 
 from rooda.errors import OK
-from rooda.loops import configuration
 from rooda.loops.options import DASH_H, InOrder
 from rooda.settings.where import where
-from rooda.tasks import cli_add, cli_list, cli_run
-from rooda.tasks.cli_add import store_of
-from rooda.tasks.model import Task
-from rooda.views.say import say
+from rooda.tasks import cli_add, cli_land, cli_list, cli_run
 
 
 @click.group(
@@ -33,47 +27,5 @@ def tasks(ctx: click.Context, as_json: bool, watch: bool) -> int:
 
 for _each in (cli_add.add, cli_list.show, cli_list.edit):
     tasks.add_command(_each)
-
-
-@tasks.command(short_help="Bring finished work to its target branch.")
-@click.option(
-    "--attempts",
-    type=click.IntRange(0),
-    default=2,
-    show_default=True,
-    metavar="N",
-    help="Times that a task goes back to its agent after a conflict or a red gate.",
-)
-@click.option("--no-gates", is_flag=True, help="Land without any gate.")
-@click.option(
-    "-y", "--yes", is_flag=True, help="Land changes of rooda.toml, AGENTS.md and CI files without a question."
-)
-@click.option("--target", default="", metavar="BRANCH", help="Land only what goes to this branch.")
-@click.pass_context
-def land(ctx: click.Context, attempts: int, no_gates: bool, yes: bool, target: str) -> int:
-    """Bring completed tasks to their target, one at a time, each rebased and checked by the gates.
-
-    A conflict or a red gate goes back to the task's agent.
-    """
-    from rooda.settings.setup import new_worktree
-    from rooda.tasks.landing import Queue, Wishes
-
-    here = where(ctx)
-    found = configuration.load(here.workspace, here.config)
-    wishes = Wishes(attempts, no_gates, yes, target)
-    return Queue(store_of(here), found, new_worktree(found), wishes, say, _allow).run()
-
-
-def _allow(task: Task, names: Sequence[str]) -> bool:
-    """Ask whether a branch may change files that decide what is run or checked; False if there is nobody to ask."""
-    from rooda.run import questions
-
-    say(f"Task {task.id} changes {', '.join(names)}, which decide what is run or checked.")
-    say(f"See the change: git diff {task.target}...{task.branch} -- {' '.join(names)}")
-    if not questions.at_terminal():
-        say("Land it with: rooda tasks land --yes")
-        return False
-    return (questions.typed_answer("Land it? [y/N] ") or "").strip().lower() in ("y", "yes")
-
-
 cli_run.register(tasks)
+cli_land.register(tasks)

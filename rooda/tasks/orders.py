@@ -8,7 +8,7 @@ from rooda.git import clones
 from rooda.loops import registry
 from rooda.processes import lock, signals
 from rooda.run import folder as run_folder
-from rooda.tasks import model, results, started, work
+from rooda.tasks import journal, model, results, started, work
 from rooda.tasks.model import Process, Task
 from rooda.tasks.store import Store
 
@@ -54,6 +54,8 @@ def cancel(store: Store, number: int) -> Task:
     def cancelled(task: Task) -> Task:
         if task.state == model.LANDED:
             raise UsageProblem(f"Task {number} has landed; it can't be cancelled.", "Revert it with git if need be.")
+        if (move := journal.current(store)) and move.has(number):
+            raise UsageProblem(f"A landing of task {number} has begun.", "See whether it landed: rooda tasks land")
         return task._replace(state=model.CANCELLED, reason="", question="", until="", process=Process())
 
     before = store.get(number)

@@ -38,9 +38,7 @@ def targets(tasks: Iterable[Task]) -> list[str]:
 
 
 def way(history: History, squash: bool) -> str:
-    """Return how a branch is brought onto its target: done, as-is, rebase, merge or squash."""
-    if history.is_merged:
-        return "done"
+    """Return how a branch is brought onto its target: as-is, rebase, merge or squash."""
     if squash:
         return "squash"
     if history.has_merges:
@@ -83,6 +81,21 @@ def red(target: str, gate: str, verdict: str, output: str) -> Refusal:
         f"and commit.\nThe end of the gate's output:\n\n{output[-OUTPUT:]}"
     )
     return Refusal("gate", f"{gate} is red on {target} ({verdict})", prompt)
+
+
+def uncommitted(target: str, left: str) -> Refusal:
+    """Return the refusal of a branch without a commit, although its clone has work."""
+    prompt = f"Nothing of your work can land on {target}: you left {left}. Check it, run the gates, and commit it."
+    return Refusal("nothing", f"nothing is committed; its clone has {left}", prompt)
+
+
+def lost_submodule(target: str, path: str) -> Refusal:
+    """Return the refusal of a branch that names a commit of a submodule that only its clone has."""
+    prompt = (
+        f"Your work can't land on {target}: it sets the submodule {path} to a commit that exists only here. "
+        f"Set {path} to a commit of its own repository again, solve the task without that, and commit."
+    )
+    return Refusal("submodule", f"the submodule {path} is at a commit that only its clone has", prompt)
 
 
 def message(task: Task, run: str) -> str:

@@ -21,7 +21,7 @@ from rooda.run.setup import NewWorktree
 from rooda.settings import agents, layers
 from rooda.settings.layers import Settings
 from rooda.settings.where import Where
-from rooda.tasks import results
+from rooda.tasks import results, waiting
 from rooda.tasks.model import PROCEDURE, RUNNING, Task
 from rooda.tasks.store import Place, Store
 
@@ -100,7 +100,8 @@ def prepare(found: Settings, wanted: NewWorktree, store: Store, task: Task, say:
         task = task._replace(turnings=task.turnings._replace(base=base))
     elif clones.loan_of(own.root) != loan:
         clones.mark(own.root, loan)  # an agent deleted the mark, or the repository was moved
-    clones.bring(own.root, loan, tip_of(place.repo, task.target), "refs/rooda/target")
+    tip = waiting.newest(store, task.target, tip_of(place.repo, task.target))
+    clones.bring(own.root, loan, tip, "refs/rooda/target")
     noted = task._replace(clone=own.root, branch=branch)
     return store.change(
         task.id,

@@ -75,7 +75,7 @@ def test_T_20_nothing_of_the_user_is_touched(repo: Workspace, dirt: str) -> None
 
 
 def test_T_20_a_branch_that_changes_gates_is_shown_and_asked_for(repo: Workspace) -> None:
-    works(repo, "printf '# Agents\\n' > AGENTS.md", gates=("true",))
+    works(repo, "printf '## Quality Gates\\n\\n- tests: `true`\\n' > AGENTS.md", gates=("true",))
     done = repo.rooda("tasks", "land", timeout=60)
     assert done.code == 3 and "AGENTS.md" in done.out and states(repo) == ["completed"]
     assert repo.rooda("tasks", "land", "--yes", timeout=60).code == 0 and states(repo) == ["landed"]

@@ -1,0 +1,225 @@
+"""Moves a branch that a work tree of the user has checked out, without touching anything else in that work tree."""
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from rooda.base import files
+from rooda.git import command
+from rooda.git.repository import GitProblem, Repo, find, nul_terminated, read_head
+from rooda.processes import table
+
+HEADS = "refs/heads/"
+NESTED = "160000"  # the mode of a submodule, whose files rooda leaves alone
+LINK = "120000"
+NONE = "000000"
+OLD, NEW, GONE, TORN, OTHER = "old", "new", "gone", "torn", "other"
+
+
+class Change(NamedTuple):
+    """A path that differs between two commits."""
+
+    path: str
+    old_mode: str
+    new_mode: str
+    old: str
+    new: str
+
+
+def folders_of(repo: Repo, branch: str) -> list[str]:
+    """Return the work trees that have this branch (a full name) checked out, or are rebasing or bisecting it."""
+    rows = files.to_text(repo.run("worktree", "list", "--porcelain", "-z").out).split("\0")
+    found, folder = [], ""
+    for row in rows:
+        if row.startswith("worktree "):
+            folder = row.removeprefix("worktree ")
+        elif row == f"branch {branch}" or (row == "detached" and _is_rebasing(folder, branch)):
+            found.append(folder)
+    return found
+
+
+def _is_rebasing(folder: str, branch: str) -> bool:
+    own = os.path.join(folder, ".git")
+    try:
+        own = own if os.path.isdir(own) else files.text(own).strip().removeprefix("gitdir: ")
+    except OSError:
+        return False
+    for name in ("rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START"):
+        try:
+            noted = files.text(os.path.join(folder, own, name)).strip()
+        except (OSError, ValueError):
+            continue
+        if branch in (noted, f"{HEADS}{noted}"):
+            return True
+    return False
+
+
+def obstacle(folder: str, branch: str, tip: str, commit: str) -> str:
+    """Return why a checkout can't be moved from a commit to a later one now; "" if it can."""
+    try:
+        repo = find(folder)
+    except GitProblem as problem:
+        return f"{folder} can't be read: {problem.what}"
+    if f"{HEADS}{read_head(repo).branch}" != branch:
+        return f"{folder} is in the middle of a rebase or bisect"
+    if os.path.lexists(os.path.join(repo.folder, "index.lock")):
+        return f"another git command works in {folder}"
+    if repo.lines("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all"):
+        return f"{folder} has changes that are not committed"
+    if "MERGE_HEAD" in files.list_folder(repo.folder):
+        return f"{folder} is in the middle of a merge"
+    if path := _in_the_way(repo, tip, commit):
+        return f"{os.path.join(folder, path)} is in the way"
+    if warning := command.warning(repo.top):
+        return warning
+    return ""
+
+
+def _in_the_way(repo: Repo, tip: str, commit: str) -> str:
+    """Return the first untracked or ignored path that a commit would overwrite; "" if there is none."""
+    found = []
+    for change in changes(repo, tip, commit):
+        if change.old_mode == NONE:
+            parents = [change.path[:at] for at, sign in enumerate(change.path) if sign == "/"]
+            found += [path for path in parents if not _is_folder(os.path.join(repo.top, path))] + [change.path]
+    found = [path for path in found if os.path.lexists(os.path.join(repo.top, path))]
+    tracked = {*repo.text("ls-tree", "-r", "-z", "--name-only", "--full-tree", tip).split("\0")} if found else ()
+    return next((path for path in found if path not in tracked), "")
+
+
+def _is_folder(path: str) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path)
+
+
+def changes(repo: Repo, old: str, new: str) -> list[Change]:
+    """Return the paths that differ between two commits."""
+    words = ("diff", "--raw", "-z", "--no-abbrev", "--no-renames", "--ignore-submodules=none", old, new)
+    rows = repo.text(*words).split("\0")
+    found = []
+    for facts, path in zip(rows[::2], rows[1::2], strict=False):
+        old_mode, new_mode, before, after, _ = facts.removeprefix(":").split(" ")
+        found.append(Change(path, old_mode, new_mode, before, after))
+    return found
+
+
+def fast_forward(folder: str, commit: str) -> str:
+    """Move branch, index and files of a checkout to a later commit; return git's error, "" if it succeeded."""
+    done = find(folder).run("merge", "-q", "--ff-only", "--no-verify-signatures", "--no-autostash", commit)
+    return command.error_text(done) if done.code else ""
+
+
+# After a kill
+
+
+def busy(folder: str) -> bool:
+    """True if a git command works in this folder."""
+    top = os.path.realpath(folder)
+    for process in table.all_processes():
+        try:
+            name = files.read_proc(f"/proc/{process.pid}/comm").strip()
+            place = os.readlink(f"/proc/{process.pid}/cwd")
+        except OSError:
+            continue
+        if name.startswith(b"git") and (place == top or place.startswith(f"{top}{os.sep}")):
+            return True
+    return False
+
+
+def complete(folder: str, branch: str, old: str, new: str, since: int) -> str:
+    """Complete a fast-forward that a kill cut off after it began; return what prevents that, "" if nothing does.
+
+    `since`: change time of the journal, in nanoseconds. A lock file that is older belongs to another git command. A
+    checkout that still has all of the old commit is left as it is.
+    """
+    repo = find(folder)
+    was_cut_off = remove_locks(repo, branch, since)
+    if was_cut_off is None:
+        return f"another git command works in {folder}"
+    wanted = changes(repo, old, new)
+    states = [_content(repo, change, was_cut_off) for change in wanted]
+    entries = _entries(repo, [change.path for change in wanted])
+    for change, state in zip(wanted, states, strict=True):
+        known = ((change.old_mode, change.old), (change.new_mode, change.new))
+        if state == OTHER or entries.get(change.path, (NONE, "0" * len(change.old))) not in known:
+            return f"{os.path.join(repo.top, change.path)} has changed since a landing was cut off"
+    if not all(_is_untouched(change, state, entries) for change, state in zip(wanted, states, strict=True)):
+        _bring(repo, wanted)
+        repo.run_checked("update-ref", "-m", "rooda tasks land", branch, new, old)
+    return ""
+
+
+def _is_untouched(change: Change, state: str, entries: dict[str, tuple[str, str]]) -> bool:
+    if change.old_mode == NONE:
+        return state == GONE and change.path not in entries
+    return state == OLD and entries.get(change.path) == (change.old_mode, change.old)
+
+
+def remove_locks(repo: Repo, branch: str, since: int) -> bool | None:
+    """Remove the lock files of a git command that was killed; return whether there was one of the index.
+
+    None if a git command works there, or if a lock is older than the journal.
+    """
+    index = os.path.join(repo.folder, "index.lock")
+    names = (index, os.path.join(repo.folder, "HEAD.lock"), os.path.join(repo.common, f"{branch}.lock"))
+    left = [name for name in names if os.path.lexists(name)]
+    if left and (busy(repo.top) or any(os.lstat(name).st_mtime_ns < since for name in left)):
+        return None
+    for name in left:
+        files.remove(name)
+    return index in left
+
+
+def _content(repo: Repo, change: Change, was_cut_off: bool) -> str:
+    """Return which of the two commits a path of the work tree has."""
+    path = os.path.join(repo.top, change.path)
+    if not os.path.lexists(path):
+        return GONE
+    if NESTED in (change.old_mode, change.new_mode):
+        return OLD
+    if os.path.islink(path):
+        found = repo.text("hash-object", "--stdin", stdin=files.to_bytes(os.readlink(path)))
+    elif os.path.isfile(path):
+        found = repo.text("hash-object", "--", change.path)
+    else:  # a folder where one of the commits has a file
+        return GONE if not files.list_folder(path) or repo.lines("ls-files", "--", f"{change.path}/") else OTHER
+    if found in (change.old, change.new):
+        return NEW if found == change.new else OLD
+    return TORN if was_cut_off and _is_beginning(repo, path, change) else OTHER
+
+
+def _is_beginning(repo: Repo, path: str, change: Change) -> bool:
+    """True if git was killed while it wrote this file."""
+    if change.new_mode == NONE or os.path.islink(path):
+        return False
+    whole = repo.run("cat-file", "--filters", f"--path={change.path}", change.new)
+    return whole.code == 0 and whole.out.startswith(files.read(path))
+
+
+def _entries(repo: Repo, paths: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Return mode and blob of these paths in the index."""
+    wanted, found = {*paths}, {}
+    for row in repo.text("ls-files", "-s", "-z").split("\0"):
+        facts, _, path = row.partition("\t")
+        if path in wanted:
+            mode, blob, _ = facts.split(" ")
+            found[path] = (mode, blob)
+    return found
+
+
+def _bring(repo: Repo, found: Sequence[Change]) -> None:
+    """Set index and files of these paths to the new commit."""
+    repo.run_checked("update-index", "-z", "--index-info", stdin=b"".join(_index_rows(found)))
+    for change in found:
+        if change.new_mode == NONE and change.old_mode != NESTED:
+            path = os.path.join(repo.top, change.path)
+            if not os.path.isdir(path):
+                files.remove(path)
+            files.remove_empty(os.path.dirname(path), repo.top)
+    there = [change.path for change in found if change.new_mode not in (NONE, NESTED)]
+    repo.run_checked("checkout-index", "-q", "-f", "-u", "-z", "--stdin", stdin=nul_terminated(there))
+
+
+def _index_rows(found: Sequence[Change]) -> Iterator[bytes]:
+    gone = [change for change in found if change.new_mode == NONE]
+    for change in (*gone, *(each for each in found if each.new_mode != NONE)):
+        yield files.to_bytes(f"{change.new_mode.removeprefix('0') or 0} {change.new}\t{change.path}\0")

@@ -1,0 +1,60 @@
+"""`rooda tasks land`: the command of the merge queue."""
+
+from collections.abc import Sequence
+
+import click
+
+from rooda.loops import configuration
+from rooda.loops.options import DASH_H
+from rooda.settings.where import where
+from rooda.tasks.model import Task
+from rooda.tasks.store import Store, place_of
+from rooda.views.say import say
+
+
+def register(group: click.Group) -> None:
+    group.add_command(land)
+
+
+@click.command(short_help="Bring finished work to its target branch.", context_settings=DASH_H)
+@click.option(
+    "--attempts",
+    type=click.IntRange(0),
+    default=2,
+    show_default=True,
+    metavar="N",
+    help="Times that a task goes back to its agent after a conflict or a red gate.",
+)
+@click.option("--no-gates", is_flag=True, help="Land without any gate.")
+@click.option("-y", "--yes", is_flag=True, help="Land changes of rooda.toml, gates and CI files without a question.")
+@click.option("--target", default="", metavar="BRANCH", help="Land only what goes to this branch.")
+@click.option("--patient", is_flag=True, hidden=True, help="Wait until another landing ends.")
+@click.pass_context
+def land(ctx: click.Context, attempts: int, no_gates: bool, yes: bool, target: str, patient: bool) -> int:
+    """Bring completed tasks to their target, one at a time, each rebased and checked by the gates.
+
+    A conflict or a red gate goes back to the task's agent.
+    """
+    from rooda.loops.options import RunOptions
+    from rooda.loops.trusting import checked
+    from rooda.settings.setup import new_worktree
+    from rooda.tasks.landing import Asked, Queue, Wishes
+
+    here = where(ctx)
+    options = RunOptions({})
+    found = checked(configuration.load(here.workspace, here.config), options, here.config)
+    wishes = Wishes(attempts, no_gates, yes, target, patient)
+    asked = Asked(say, _allow, lambda there: checked(there, options, here.config))
+    return Queue(Store(place_of(here.workspace)), found, new_worktree(found), wishes, asked).run()
+
+
+def _allow(task: Task, names: Sequence[str]) -> bool:
+    """Ask whether a branch may change files that decide what is run or checked; False if there is nobody to ask."""
+    from rooda.run import questions
+
+    say(f"Task {task.id} changes {', '.join(names)}, which decide what is run or checked.")
+    say(f"See the change: git diff {task.target}...{task.branch} -- {' '.join(names)}")
+    if not questions.at_terminal():
+        say("Land it with: rooda tasks land --yes")
+        return False
+    return (questions.typed_answer("Land it? [y/N] ") or "").strip().lower() in ("y", "yes")

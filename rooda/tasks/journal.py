@@ -1,0 +1,104 @@
+"""What the merge queue keeps on disk: the move that is about to happen, and the results that wait for the user."""
+
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rooda.base import files, json
+from rooda.errors import StateDamaged
+from rooda.run.events import encoded
+from rooda.tasks import model
+from rooda.tasks.store import Store
+
+
+class Landed(NamedTuple):
+    """A task, and the commit that brings it to the target."""
+
+    id: int
+    commit: str
+
+
+class Move(NamedTuple):
+    """What is about to move: the target, from where to where, and the checkout that holds it."""
+
+    tasks: tuple[Landed, ...]
+    ref: str  # full name of the target's ref
+    old: str
+    new: str
+    checkout: str = ""  # the work tree whose files move, too
+    remote: str = ""  # of a target in another repository
+
+    def has(self, number: int) -> bool:
+        return any(task.id == number for task in self.tasks)
+
+
+class Waiting(NamedTuple):
+    """The results for one target that wait until its checkout is clean."""
+
+    target: str
+    branch: str  # full name of the branch that has them
+    newest: str  # its commit
+    tasks: tuple[Landed, ...]
+
+
+class _Waits(NamedTuple):
+    waiting: tuple[Waiting, ...] = ()
+
+
+def _path(store: Store) -> str:
+    return os.path.join(store.place.folder, "landing.json")
+
+
+def begin(store: Store, move: Move) -> bool:
+    """Write the journal, unless one of its tasks is no longer completed. From then on it can't be cancelled."""
+    with store.locked():
+        if any(store.get(task.id).state != model.COMPLETED for task in move.tasks):
+            return False
+        files.replace(_path(store), encoded(json.encode(move)).encode() + b"\n")
+    return True
+
+
+def current(store: Store) -> Move | None:
+    """Return the move that has begun and not ended. Raises StateDamaged if the journal can't be read."""
+    path = _path(store)
+    try:
+        return json.decode(Move, json.parse_object(files.read_ours(path)))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as problem:
+        raise StateDamaged(path, str(problem)) from None
+
+
+def begun_at(store: Store) -> int:
+    """Return the time of the journal in nanoseconds; a lock file that is older is not of its move."""
+    return os.lstat(_path(store)).st_mtime_ns
+
+
+def end(store: Store) -> None:
+    files.remove(_path(store))
+    files.sync_parent(_path(store))
+
+
+# Results that wait
+
+
+def waiting(store: Store) -> dict[str, Waiting]:
+    """Return the results that wait, keyed by target. Raises StateDamaged if their file can't be read."""
+    path = os.path.join(store.place.folder, "next.json")
+    try:
+        found = json.decode(_Waits, json.parse_object(files.read_ours(path)))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as problem:
+        raise StateDamaged(path, str(problem)) from None
+    return {each.target: each for each in found.waiting}
+
+
+def keep_waiting(store: Store, rows: Sequence[Waiting]) -> None:
+    """Replace the results that wait."""
+    path = os.path.join(store.place.folder, "next.json")
+    if rows:
+        files.replace(path, encoded(json.encode(_Waits(tuple(rows)))).encode() + b"\n")
+    else:
+        files.remove(path)
+        files.sync_parent(path)

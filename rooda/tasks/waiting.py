@@ -1,0 +1,75 @@
+"""The results that wait until the user's checkout is clean, each target's on a branch such as `rooda/next`."""
+
+import shlex
+from collections.abc import Iterator
+
+from rooda.git import checkouts
+from rooda.git.checkouts import HEADS
+from rooda.tasks import journal
+from rooda.tasks.journal import Landed, Waiting
+from rooda.tasks.store import Store
+from rooda.tasks.targets import Target
+
+NEXT = "next"
+
+
+class Shelf:
+    """Keeps the results that wait. Their file names the commits; the branches are there for the user and for git."""
+
+    def __init__(self, store: Store, prefix: str) -> None:
+        self._store, self._repo, self._prefix = store, store.place.repo, prefix
+        self._rows = journal.waiting(store)
+
+    def targets(self) -> list[str]:
+        return [*self._rows]
+
+    def found(self, target: str) -> Waiting | None:
+        return self._rows.get(target)
+
+    def newest(self, target: str) -> str:
+        """Return the commit that the next result for a target begins with; "" if nothing waits."""
+        return self._rows[target].newest if target in self._rows else ""
+
+    def ids(self, target: str) -> set[int]:
+        return {task.id for task in self._rows[target].tasks} if target in self._rows else set()
+
+    def put(self, target: Target, result: Landed) -> None:
+        """Let a result wait, after those that wait for the same target. Raises GitProblem if git fails."""
+        before = self._rows.get(target.name) or Waiting(target.name, self._free_name(target.name), "", ())
+        self._rows[target.name] = before._replace(newest=result.commit, tasks=(*before.tasks, result))
+        journal.keep_waiting(self._store, [*self._rows.values()])
+        self._repo.run_checked("update-ref", "-m", "rooda tasks land", before.branch, result.commit)
+
+    def _free_name(self, target: str) -> str:
+        """Return the full name of a branch that does not exist: rooda/next, or another one if that is taken."""
+        slug = "".join(sign if sign.isalnum() else "-" for sign in target)
+        number, name = 1, f"{HEADS}{self._prefix}/{NEXT}"
+        while self._repo.run("rev-parse", "--verify", "-q", name).code == 0 or name in self._branches():
+            name = f"{HEADS}{self._prefix}/{NEXT}-{slug}{f'-{number}' if number > 1 else ''}"
+            number += 1
+        return name
+
+    def _branches(self) -> list[str]:
+        return [row.branch for row in self._rows.values()]
+
+    def clear(self, target: str) -> None:
+        """Forget what waits for a target; its branch is deleted unless the user has moved it."""
+        row = self._rows.pop(target)
+        if not checkouts.folders_of(self._repo, row.branch):
+            self._repo.run("update-ref", "-d", row.branch, row.newest)
+        journal.keep_waiting(self._store, [*self._rows.values()])
+
+    def commands(self) -> Iterator[str]:
+        """Yield the commands with which the user brings what waits to its target."""
+        for row in self._rows.values():
+            folders = checkouts.folders_of(self._repo, f"{HEADS}{row.target}")
+            where = shlex.quote(folders[0] if folders else self._repo.top)
+            yield f"git -C {where} merge --ff-only {shlex.quote(row.branch.removeprefix(HEADS))}"
+
+
+def newest(store: Store, target: str, tip: str) -> str:
+    """Return the commit on which the next result for a target is based: its tip, or what waits and has that tip."""
+    row = journal.waiting(store).get(target)
+    if row and store.place.repo.run("merge-base", "--is-ancestor", tip, row.newest).code == 0:
+        return row.newest
+    return tip
