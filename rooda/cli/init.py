@@ -26,8 +26,17 @@ from rooda.settings.where import where
     help="Write this limit: seconds per agent call.",
 )
 @click.option("--from", "older", metavar="FILE", help="Convert the rooda-config.yml of an older rooda.")
+@click.option("--try-gates/--no-try-gates", default=None, help="Run the gates in the sandbox, to find what they need.")
 @click.pass_context
-def init(ctx: click.Context, /, show: bool, demo: str | None, older: str | None, **limits: float | None) -> int:
+def init(
+    ctx: click.Context,
+    /,
+    show: bool,
+    demo: str | None,
+    older: str | None,
+    try_gates: bool | None,
+    **limits: float | None,
+) -> int:
     """Write a commented rooda.toml for the project in this folder."""
     if demo is not None:
         from rooda.demo.project import scaffold
@@ -37,7 +46,7 @@ def init(ctx: click.Context, /, show: bool, demo: str | None, older: str | None,
     here = where(ctx)
     if older is not None:
         return _convert(older, here.current or here.workspace, show)
-    return _write(here.current or here.workspace, show, limits)
+    return _write(here.current or here.workspace, show, limits, try_gates)
 
 
 QUESTIONS = {
@@ -65,7 +74,7 @@ def _asked(limits: Mapping[str, float | None]) -> dict[str, float]:
     return found
 
 
-def _write(workspace: str, show: bool, limits: Mapping[str, float | None]) -> int:
+def _write(workspace: str, show: bool, limits: Mapping[str, float | None], try_gates: bool | None) -> int:
     from rooda.settings import detect
 
     projects = detect.gates(workspace)
@@ -75,6 +84,8 @@ def _write(workspace: str, show: bool, limits: Mapping[str, float | None]) -> in
     wanted = known if show or os.path.lexists(path) else _asked(limits)
     found = Findings(detect.installed_agents(), gates, [project.because for project in projects])
     found = found._replace(limits=wanted, setup=detect.worktree_setup(workspace))
+    if not show and not os.path.lexists(path) and _wants_trial(workspace, gates, try_gates):
+        found = found._replace(opened=_tried(workspace, gates))
     content = text(found, _defaults())
     if show:
         click.echo(content, nl=False)
@@ -121,6 +132,42 @@ def _shipped() -> dict[str, Any]:
 
     names = ("rooda.toml", "procedures.toml")
     return {key: table for name in names for key, table in tomllib.loads(files.text(shipped("config", name))).items()}
+
+
+def _wants_trial(workspace: str, gates: list[str], wanted: bool | None) -> bool:
+    """True if the gates are to be run in the sandbox: as the option says, else as the user answers at a terminal."""
+    from rooda.run import questions, walls
+
+    if not gates or wanted is False or walls.chosen(walls.AUTO, workspace).mode == walls.OFF:
+        return False
+    if wanted is None and questions.at_terminal():
+        answer = questions.typed_answer(TRIAL)
+        wanted = answer is not None and answer.strip().lower() in ("", "y", "yes")
+    return bool(wanted)
+
+
+TRIAL = "Run the gates once, in the sandbox and if need be outside, to find what they need? [Y/n] "
+
+
+def _tried(workspace: str, gates: list[str]) -> tuple[str, ...]:
+    """Run the gates in the sandbox; return the lines of [sandbox] that those need which are red only there."""
+    from rooda.agents.command import base_environment
+    from rooda.processes.signals import Signals
+    from rooda.run import red_inside
+    from rooda.run.setup import Sandbox
+    from rooda.settings.detect import missing
+
+    found: list[str] = []
+    inside = Sandbox("workspace")
+    with Signals() as signals:
+        trial = red_inside.Trial(workspace, inside, base_environment(), signals)
+        for gate in gates:
+            if missing(workspace, gate) or trial.passes(gate, inside):
+                continue
+            lines = trial.helping(gate)
+            click.echo(red_inside.sentence(gate, lines) if lines else f"The gate {gate} is red now, outside as well.")
+            found += [line for line in lines or () if line not in found]
+    return red_inside.joined(found)
 
 
 def _create(path: str, content: str) -> None:
@@ -200,6 +247,7 @@ _LEFT_OUT = (
     "quality_gates",
     "model",
     "safety",
+    "sandbox",
     "count_failures",
     "blocked_threshold",
 )
@@ -211,6 +259,7 @@ class Findings(NamedTuple):
     agents: list[str]
     gates: list[str]
     because: list[str]  # what each kind of gate was derived from
+    opened: tuple[str, ...] = ()  # lines of [sandbox] that the gates need
     setup: str = ""  # the command that prepares a new worktree
     limits: Mapping[str, float] = {}  # limits that the user gave, by setting
 
@@ -221,10 +270,11 @@ def text(found: Findings, defaults: dict[str, Any]) -> str:
         _gates(found),
         _progress(),
         _safety(),
+        _sandbox(),
         _limits(found),
         _others(defaults, found),
     )
-    return _HEAD + "\n[loop]\n" + "\n".join(parts) + _worktree(found) + _TAIL
+    return _HEAD + "\n[loop]\n" + "\n".join(parts) + _opened(found) + _worktree(found) + _TAIL
 
 
 def _agent(found: Findings) -> str:
@@ -254,6 +304,20 @@ def _progress() -> str:
 def _safety() -> str:
     more = "# Needs a git repository. What an iteration changed: rooda diff. To undo it: rooda undo."
     return f'{_comment("safety")}.\n{more}\nsafety = "snapshot"  # or "off"\n'
+
+
+def _sandbox() -> str:
+    about = "# auto: agents and gates can change this project only, where bubblewrap works; see docs/sandbox.md."
+    return f'{about}\nsandbox = "auto"  # or "workspace", "read-only", "off"\n'
+
+
+def _opened(found: Findings) -> str:
+    about = (
+        "# What agents and gates may reach in the sandbox; also read, write, hide, environment, allow, max_memory.\n"
+    )
+    if found.opened:
+        return f"\n{about}[sandbox]\n" + "".join(f"{line}\n" for line in found.opened)
+    return f'\n{about}# [sandbox]\n# hosts = ["packages.example.org", "localhost:5432"]\n# gate_network = "hosts"\n'
 
 
 def _limits(found: Findings) -> str:

@@ -9,7 +9,8 @@ from rooda.agents.context import CallContext
 from rooda.base import files
 from rooda.base.text import format_number, telling_line
 from rooda.processes import supervise
-from rooda.run.event_records import Emit, GateEnded, GateStarted
+from rooda.run.event_records import Emit, GateEnded, GateStarted, Problem
+from rooda.run.folder import all_of
 from rooda.run.records import Command, CommandResult, Gate, GateResult, Gates
 from rooda.run.setup import Setup
 
@@ -56,6 +57,8 @@ class CommandRunner:
             said = result.verdict or "pass"
             self._emit(GateEnded(gate=gate.name, elapsed=result.seconds, verdict=said, output=result.output, **facts))
             results.append(result)
+        if iteration < 0 and self._walls:
+            self._explain(gates, results)
         if self._context.walls:
             self._context.walls.show([result.output for result in results])
         return Gates(tuple(results))
@@ -70,6 +73,21 @@ class CommandRunner:
         if done.ended == "not-started":
             report()
         return done
+
+    def _explain(self, gates: Sequence[Gate], results: Sequence[GateResult]) -> None:
+        """Report gates of the baseline that are red only in the sandbox, with what helps.
+
+        They run outside only in a workspace in which no agent of an earlier run has worked.
+        """
+        context, red = self._context, {result.name for result in results if result.verdict}
+        if not red or not self._walls or self._walls.sandbox.mode == "off" or len(all_of(context.workspace, None)) > 1:
+            return
+        from rooda.run import red_inside
+
+        trial = red_inside.Trial(context.workspace, self._walls.sandbox, context.env, context.signals)
+        for gate in gates:
+            if gate.name in red and (lines := trial.helping(gate.command)):
+                self._emit(Problem(text=red_inside.sentence(gate.name, lines)))
 
     def run(self, commands: Sequence[Command], together: bool = False) -> list[CommandResult]:
         """Run commands to their end, one after the other or all at once, and return their results."""

@@ -333,7 +333,7 @@ class SandboxChosen(Event, name="sandbox.chosen"):
 
     # whether agents and commands are in it; `off`: `auto` asked for it, and there is none
     mode: Annotated[str, "off", "workspace", "read-only"]
-    why: str  # why there is none, else empty
+    why: str  # why there is none, or none for the agent, else empty
 
 
 class QuestionAsked(Event, name="question.asked"):

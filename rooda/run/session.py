@@ -40,7 +40,7 @@ from rooda.run.folder import RunFolder, new_id
 from rooda.run.messages import Inbox
 from rooda.run.prompts import Measure, PromptFile
 from rooda.run.records import TURN_EVENTS, Command, CommandResult, Gate, Gates, Owner
-from rooda.run.setup import Watch, is_walled
+from rooda.run.setup import Setup, Watch, is_walled
 from rooda.run.spending import BudgetUse
 from rooda.run.summary import Summing
 
@@ -309,12 +309,18 @@ def _context(
     workspace: str, owner: Owner, folder: RunFolder, signals: Signals, tick: Periodic | None
 ) -> "tuple[SessionWalls | None, CallContext]":
     """Return what all processes of a session share, and their sandbox: None without sandbox and limits of resources."""
-    marked, env, walls = linux.mark_self(folder.run), _environment(owner, folder.run), None
-    if is_walled(owner.setup):
-        from rooda.run.walls import SessionWalls
-
-        walls = SessionWalls(workspace, owner.setup, env)
+    marked, env = linux.mark_self(folder.run), _environment(owner, folder.run)
+    walls = walls_of(owner.setup, workspace, env)
     return walls, CallContext(workspace, env, folder, signals, tick, marked, walls)
+
+
+def walls_of(setup: Setup, workspace: str, env: Mapping[str, str]) -> "SessionWalls | None":
+    """Return the sandbox that a setup asks for; None without sandbox and limits of resources."""
+    if not is_walled(setup):
+        return None
+    from rooda.run.walls import SessionWalls
+
+    return SessionWalls(workspace, setup, env)
 
 
 def _notifier() -> "ManagerNotifier | None":

@@ -50,7 +50,8 @@ class Tally:
         elif event == "gate.ended":
             self.gates[str(record["gate"])] = str(record["verdict"])
         elif event == "sandbox.chosen":
-            self.sandbox_off = str(record["why"])
+            why, is_off = str(record["why"]), record["mode"] == "off"
+            self.sandbox_off = why if is_off or not why else f"for the agent, {why}"
         elif event == "files.restored":
             self.restored |= dict.fromkeys(map(str, record["paths"]))
         elif event == "network.refused":

@@ -76,7 +76,8 @@ class SessionWalls:
         self.mode = next((each.mode for each in self._chosen.values() if each.mode != OFF), OFF)
         self.why_off = next((each.why for each in self._chosen.values() if each.why), "")
         self._logins: dict[str, Logins] = {}
-        self._sandbox, self._project = sandbox, project_walls.project_of(workspace, env)
+        self._sandbox = self.sandbox = sandbox._replace(mode=self._chosen[None].mode)
+        self._project = project_walls.project_of(workspace, env)
         self._home = env.get("HOME", "")
         self._shown: Sequence[str] = ()
         self._proxy: Proxy | None = None

@@ -121,8 +121,9 @@ def _left_out(record: Json) -> list[Line]:
 
 
 def _sandbox(record: Json) -> list[Line]:
-    if record["mode"] == "off":
-        return [info(f"No sandbox: {record['why']}", to_stderr=True)]
+    if record["why"]:
+        head = "No sandbox" if record["mode"] == "off" else "The agent is not in the sandbox"
+        return [info(f"{head}: {record['why']}", to_stderr=True)]
     return [Line("debug", f"Sandbox: {record['mode']}", to_stderr=True)]
 
 

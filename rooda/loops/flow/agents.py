@@ -78,6 +78,7 @@ def run_loop(session: Session, agent: Agent, node: Node, number: int, plan: str)
     path = session.folder.write(f"{number:04d}-plan.md", files.to_bytes(plan))
     text = "; ".join(shlex.join([*detach.rooda_command(), *words]) for words in _WORDS[kind](keys, path))
     env = {"ROODA_LOOP_AGENT": agent.name} if agent.name else {"ROODA_LOOP_AI_CMD": agent.command}
+    env |= {"ROODA_LOOP_SANDBOX": agent.sandbox} if agent.sandbox != "off" else {}
     ran = session.run((Command(text, f"loop-{name}", number=number, env=env, outside=True),))[0]
     if ran.ended == "interrupted":
         raise Interrupted(session.signalled())

@@ -40,7 +40,9 @@ from rooda.processes.regex import matches
 from rooda.processes.signals import Signals
 from rooda.run import history
 from rooda.run.records import Ending
+from rooda.run.session import walls_of
 from rooda.settings.lookup import Lookup, lookup_kind
+from rooda.settings.setup import setup_of
 from rooda.settings.where import Where
 from rooda.views.say import say
 from rooda.views.screen import ScreenOptions
@@ -356,11 +358,12 @@ def _print_results(where: Where, state: GoalState, name: str | None, as_json: bo
     """Run the verification commands and print their results without changing the state."""
     look = lookup_kind(configuration.load(where.workspace, where.config), "goal", {})
     rows = table.facts(state, False, None)["criteria"]
+    walled = walls_of(setup_of(look.settings, look), where.workspace, base_environment())
     with Signals() as signals, tempfile.TemporaryDirectory(prefix="rooda-") as folder:
         for row, criterion in zip(rows, state.brief.criteria, strict=True):
             if criterion.kind in RUN and name in (None, criterion.name):
                 spec = _command_spec(where, look, criterion.command, os.path.join(folder, "output"))
-                done = supervise.run(spec, signals)
+                done = supervise.run(walled.around(spec) if walled else spec, signals)
                 if signals.count:
                     say("Interrupted.", to_stderr=True)
                     return code_of_signal(signals.first)
