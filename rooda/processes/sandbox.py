@@ -14,7 +14,7 @@ INSTALL = 'Install bubblewrap (apt install bubblewrap, dnf install bubblewrap), 
 HIDDEN = ("/home", "/root", "/tmp", "/var/tmp", "/run")  # empty in the sandbox
 ROOTS_ONLY = ("/etc/shadow", "/etc/gshadow", "/etc/ssh", "/etc/ssl/private", "/etc/sudoers")  # hidden if readable
 # Files of /proc that root may write without any capability: bubblewrap leaves them writable.
-_WRITABLE_PROC = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "mtrr", "scsi")
+_WRITABLE_PROC = ("sys", "sysrq-trigger", "irq", "bus", "acpi")
 _NAMESPACES = ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--die-with-parent", "--new-session")
 _CAPABILITIES = ("--cap-drop", "ALL")  # without this, root in the sandbox could undo a read-only mount
 

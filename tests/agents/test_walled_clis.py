@@ -15,7 +15,7 @@ from tests.kit.workspace import FAKE_AI, Workspace
 pytestmark = BWRAP
 
 
-@pytest.mark.parametrize("name", ["claude", "codex", "gemini", pytest.param("aider", marks=pytest.mark.real)])
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini"])
 def test_S_23_a_whole_build_in_the_sandbox(
     bare: Workspace, cli: Callable[[str], str], server: ModelServer, name: str
 ) -> None:
