@@ -17,7 +17,8 @@ LIMITS = ("max_memory", "max_processes", "max_output")
 
 def with_sandbox(setup: Setup, settings: Settings, look: Lookup) -> Setup:
     """Return the setup with the sandbox of its commands, its agent and its fallbacks."""
-    more: Json = {key: _united(settings, key) for key in LISTS} | {key: _least(settings, key) for key in LIMITS}
+    more: Json = {key: (*_united(settings, key), *look.value(key, ())) for key in LISTS}
+    more |= {key: _least(settings, key) for key in LIMITS}
     made = Sandbox(
         mode=_mode(look, settings, ""),
         network=_strictest(settings, "network", NETWORKS, Sandbox().network),

@@ -431,6 +431,9 @@ PROCEDURE = {
         kept=True,
         group="prompt",
     ),
+    "hosts": Key(NAMES, "hosts that the procedure may reach in a sandbox, besides those of [sandbox]", trust=RUNS),
+    "environment": Key(NAMES, "variables that it also gets in a sandbox", trust=RUNS),
+    "read": Key(NAMES, "files and folders that it may also read in a sandbox", trust=RUNS),
     "parameters": Key(
         PARAMETERS,
         "values for {{name}} in the phases",
@@ -556,15 +559,15 @@ SANDBOX = {
     "network": Key(
         word(*NETWORKS),
         "what agents may reach: agent: the agent's own hosts and those of hosts; on: everything, this machine too",
-        trust=RESTRAINS,
+        trust=RUNS,
     ),
     "gates": Key(
-        FLAG, "gates, checks, sensors and verifications run in the sandbox, too; default: true", trust=RESTRAINS
+        FLAG, "gates, checks, sensors and verifications run in the sandbox, too; default: true", trust=RUNS
     ),
     "gate_network": Key(
         word(*GATE_NETWORKS),
         "what gates and checks may reach: hosts: those of hosts; default: off",
-        trust=RESTRAINS,
+        trust=RUNS,
     ),
     "hosts": Key(
         NAMES,
