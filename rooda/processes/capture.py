@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rooda.base import clock
 from rooda.errors import Interrupted
@@ -45,17 +45,9 @@ def capture(
     With `most`, stdin is closed and descendants that keep the pipes open are not waited for.
     """
     pipe, stop_request = subprocess.PIPE, StopRequest(1 if brief else 0)
+    how: dict[str, Any] = {"env": env, "cwd": cwd, "start_new_session": True, "pass_fds": inherited}
     try:
-        child = subprocess.Popen(
-            argv,
-            stdin=pipe,
-            stdout=pipe,
-            stderr=pipe,
-            env=env,
-            cwd=cwd,
-            start_new_session=True,
-            pass_fds=inherited,
-        )
+        child = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, **how)
     except OSError as problem:
         return Captured(NOT_FOUND, b"", str(problem).encode())
     with child:

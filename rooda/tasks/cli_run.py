@@ -12,11 +12,12 @@ from rooda.loops.options import DASH_H, Value
 from rooda.settings.schema import TASKS
 from rooda.settings.types import AMOUNT
 from rooda.settings.where import Where, where
+from rooda.tasks.cli_list import tab_tasks
 from rooda.tasks.model import Task
 from rooda.tasks.store import Store, place_of
 from rooda.views.say import say
 
-ID = click.argument("number", metavar="ID", type=click.IntRange(1))
+ID = click.argument("number", metavar="ID", type=click.IntRange(1), shell_complete=tab_tasks)
 
 
 def register(tasks: click.Group) -> None:
