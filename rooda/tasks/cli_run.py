@@ -80,7 +80,7 @@ def _set(here: Where, store: Store) -> dict[str, Any]:
 
 
 @click.command(short_help="Stop a running task, or `rooda tasks run`.")
-@click.argument("number", metavar="[ID]", type=click.IntRange(1), required=False)
+@click.argument("number", metavar="[ID]", type=click.IntRange(1), required=False, shell_complete=tab_tasks)
 @click.option("--reason", metavar="TEXT", default="", help="Record this reason.")
 @click.pass_context
 def stop(ctx: click.Context, number: int | None, reason: str) -> int:

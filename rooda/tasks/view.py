@@ -158,7 +158,6 @@ def details(task: Task, conflicts: Sequence[int] = ()) -> Json:
         "conflicts": [*conflicts],
         "loop_state": task.loop_state or None,
         "parked_by": task.parked_by or None,
-        "reason": task.reason or None,
         "source": task.source.place or None,
         "line": task.source.line or None,
     }

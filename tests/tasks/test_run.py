@@ -131,7 +131,7 @@ def test_T_13_work_that_is_not_in_the_repository_parks_its_task(repo: Workspace)
     repo.side(1, f"echo b > b; git add b; git commit -qm work; touch {lock}")
     assert repo.rooda("tasks", "run", timeout=60).code == 4
     task = board(repo)[0]
-    assert task["state"] == "parked" and "could not be brought into" in task["details"]["reason"]
+    assert task["state"] == "parked" and "could not be brought into" in task["reason"]
     os.remove(lock)
     assert repo.rooda("tasks", "retry", "1").out == "Task 1 is completed.\n"
     assert repo.git("log", "-1", "--format=%s", "rooda/1-work") == "work\n"
