@@ -13,6 +13,7 @@ from benchmarks.goals import (
     output,
     peers,
     reflex,
+    sandbox,
     snapshots,
     startup,
     steady,
@@ -42,6 +43,7 @@ PARTS: dict[str, Callable[[Bench], Measured]] = {
     "goal": goal.turn,
     "snapshots": snapshots.snapshot,
     "trust": trust.known,
+    "sandbox": sandbox.cost,
     "growth": growth.growth,
     "peers": peers.peers,
 }

@@ -96,9 +96,14 @@ def of_home(project: Project, private: str, env: Mapping[str, str], program: str
     found: list[str] = []
     for place in sorted({os.path.realpath(each) for each in places}):
         concealed = is_below(place, (*HIDDEN, project.home)) and not is_below(place, (project.top, *found))
-        if concealed and os.path.isdir(place) and not is_below(project.home, (place,)):
+        holds_home = is_below(project.home, (place,)) or is_below(project.top, (place,))
+        if concealed and os.path.isdir(place) and not holds_home:
             found.append(place)
             yield Mount(READ, place)
+    path = os.path.join(os.path.realpath(os.path.dirname(program)), os.path.basename(program))
+    concealed = is_below(path, (*HIDDEN, project.home)) and not is_below(path, (project.top, *found))
+    if concealed and os.path.isfile(path):  # in a folder that holds the project or the home folder
+        yield Mount(READ, path, os.path.realpath(path))
 
 
 def _around(folder: str) -> list[str]:

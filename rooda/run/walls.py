@@ -76,6 +76,7 @@ class SessionWalls:
         self.mode = next((each.mode for each in self._chosen.values() if each.mode != OFF), OFF)
         self.why_off = next((each.why for each in self._chosen.values() if each.why), "")
         self._logins: dict[str, Logins] = {}
+        self._usual: dict[tuple[str, str, str], list[Mount]] = {}  # mounts that stay the same
         self._sandbox = self.sandbox = sandbox._replace(mode=self._chosen[None].mode)
         self._project = project_walls.project_of(workspace, env)
         self._home = env.get("HOME", "")
@@ -180,8 +181,11 @@ class SessionWalls:
         return most if any(most) else None
 
     def _mounts(self, env: Mapping[str, str], home: str, program: str, writable: bool) -> Iterator[Mount]:
-        yield from bubblewrap.hidden()
-        yield from project_walls.of_home(self._project, home, env, program)
+        key = (home, program, env.get("PATH", ""))
+        if key not in self._usual:
+            found = project_walls.of_home(self._project, home, env, program)
+            self._usual[key] = [*bubblewrap.hidden(), *found]
+        yield from self._usual[key]
         yield from project_walls.of_project(self._project, writable)
         yield from project_walls.of_settings(self._project, self._sandbox)
 
