@@ -11,7 +11,7 @@ from rooda.agents import outcome, transcript
 from rooda.agents.reader import OUTPUTS, reader
 from rooda.base.json import Json
 from rooda.processes.signals import Signals
-from rooda.settings.toml import toml_value
+from rooda.settings.toml import toml_key, toml_value
 
 HINT = "If the CLI needs other settings to find the server, write [agents.NAME] and [agents.NAME.test] yourself."
 
@@ -72,8 +72,9 @@ def table_text(subject: Subject, command: str) -> str:
         del rows["output"]
     if rows["prompt"] == ("argument" if "{prompt}" in command else "stdin"):
         del rows["prompt"]
-    lines = [f"[agents.{subject.name}]", *(f"{key} = {toml_value(value)}" for key, value in rows.items())]
-    lines += ["", f"[agents.{subject.name}.test.env]", *(f"{key} = {toml_value(v)}" for key, v in ANY_API.items())]
+    head = f"agents.{toml_key(subject.name)}"
+    lines = [f"[{head}]", *(f"{key} = {toml_value(value)}" for key, value in rows.items())]
+    lines += ["", f"[{head}.test.env]", *(f"{key} = {toml_value(v)}" for key, v in ANY_API.items())]
     return "\n".join(lines) + "\n"
 
 

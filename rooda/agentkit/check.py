@@ -23,6 +23,7 @@ from rooda.settings.layers import Settings, ancestors, merge
 
 PATIENCE = 120.0  # seconds per run
 NO_TOOLS = "this CLI offers the model no tools"
+LONGEST = 200  # characters of what an agent says that a check shows
 READY = 15.0  # seconds until the server is ready
 MADE, LAST = "from the model\n", "All done."
 WORK = "".join(f"{n}. Nothing is to be done about line {n}, “quotes” and \\n included.\n" for n in range(300))
@@ -236,7 +237,7 @@ def why_undone(harness: Harness, done: ProcessResult) -> str:
 def _ending(ended: Json, done: ProcessResult) -> str:
     if not ended:
         return f"rooda ended with {done.code} ({done.ended})"
-    said = telling_line(f"{ended.get('head', '')}{ended.get('tail', '')}")
+    said = telling_line(f"{ended.get('head', '')}{ended.get('tail', '')}")[:LONGEST]
     return f"exit {ended['exit_code']}, {ended['ended']}{f': {said}' if said else ''}"
 
 

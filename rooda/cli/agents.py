@@ -173,7 +173,7 @@ def add(ctx: click.Context, name: str, command: str) -> int:
     path = os.path.realpath(here.config or layers.user_file(os.environ))
     _require_new(configuration.load(here.workspace, here.config), name, command)
     command = adding.absolute(command, here.workspace)
-    preflight.find_program(Agent(name, command), here.workspace)
+    program = preflight.find_program(Agent(name, command), here.workspace)
 
     def work(folder: str, signals: "Signals") -> bool:
         found = None
@@ -187,7 +187,10 @@ def add(ctx: click.Context, name: str, command: str) -> int:
         _append(path, adding.table_text(found, command), name)
         return True
 
-    return _trial(work)
+    code = _trial(work)
+    if code == OK:
+        _note_success(name, preflight.version_of(Agent(name, command), program))
+    return code
 
 
 def _require_new(found: layers.Settings, name: str, command: str) -> None:

@@ -230,6 +230,38 @@ def test_A_14_an_agent_is_added_by_its_command(bare: Workspace) -> None:
     assert bare.rooda("agents", "test", "mine").code == 0
 
 
+FORMS = {  # how an invented CLI takes its prompt, what it prints, and the keys that rooda finds for it
+    "one": ("run", "sys.stdin.read()", "print(message['content'])", {}),
+    "two.x": (
+        "run --json",
+        "sys.argv[-1]",
+        """print(json.dumps({"type": "item.completed", "item": {"type": "agent_message", "text": message["content"]}}))
+        print(json.dumps({"type": "turn.completed", "usage": {"input_tokens": 9, "output_tokens": 4}}))""",
+        {"prompt": "argument", "output": "codex", "known": ["usage"]},
+    ),
+    "three": (
+        "-f {prompt}",
+        "open(sys.argv[2]).read()",
+        """print(json.dumps({"type": "text", "sessionID": "s", "part": {"text": message["content"]}}))
+        print(json.dumps({"type": "step_finish", "part": {"reason": "stop", "cost": 0.5, "tokens": {"input": 9}}}))""",
+        {"prompt": "file", "output": "opencode", "known": ["usage", "cost"]},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_A_14_ways_of_the_prompt_and_forms_of_the_output(bare: Workspace, name: str) -> None:
+    """stdin, argument and file; plain text and JSON; a name with a dot; the table shows that it was tested."""
+    words, prompt, prints, keys = FORMS[name]
+    script = HOUSE.replace("sys.stdin.read()", prompt).replace(ANSWERS, f"        {prints}\n        sys.exit()\n")
+    install(bare, "mycli", script)
+    ran = bare.rooda("agents", "add", name, f"mycli {words}", timeout=60)
+    assert ran.code == 0 and max(map(len, ran.lines)) < 300, ran.both
+    table = tomllib.loads(Path(f"{bare.home}/.config/rooda/rooda.toml").read_text())["agents"][name]
+    assert {key: value for key, value in table.items() if key != "test"} == {"command": f"mycli {words}", **keys}
+    assert facts(bare)[name]["unattended"] == "yes"
+
+
 def test_A_14_nothing_is_written_for_a_cli_that_fails(bare: Workspace) -> None:
     """Each way to give the prompt is tried; then exit 1, with what it said."""
     install(bare, "mycli", "#!/bin/sh\necho no model\nexit 3\n")
