@@ -1,7 +1,8 @@
 """Try the newest version of each agent CLI: `python -m tests.agents.newest [NAME…]`.
 
 Asks the registries for the newest versions, installs them beside the pinned ones (tests/kit/clis/install.py), and runs
-`rooda agents test` with each. Prints a line per CLI; exit 1 if one fails. Needs the network.
+`rooda agents test` with each; with the pinned one where the newest can't be installed. Prints a line per CLI; exit 1 if
+one fails. Needs the network.
 """
 
 import os
@@ -18,7 +19,7 @@ def newest(name: str) -> str:
     """The newest version in the registry of npm or PyPI; empty if it does not answer."""
     package = install.PACKAGES[name]
     if getattr(package, "python", ""):
-        words = [sys.executable, "-m", "pip", "index", "versions", package.name]
+        words = [package.python, "-m", "pip", "index", "versions", package.name]
         ran = subprocess.run(words, capture_output=True, text=True)
         return ran.stdout.partition("(")[2].partition(")")[0]
     ran = subprocess.run(["npm", "view", package.name, "version"], capture_output=True, text=True)
@@ -41,17 +42,28 @@ def tried(name: str) -> tuple[bool, str]:
 def look(name: str) -> bool:
     """Install and try the newest version of one CLI, and print what came of it."""
     pinned, found = install.version(name), newest(name)
-    install.PACKAGES[name] = install.PACKAGES[name]._replace(version=found or pinned)
     try:
-        install.install(name)
+        tells = installed(name, found)
         passed, detail = tried(name)
     except (OSError, subprocess.SubprocessError) as problem:
-        passed, detail = False, str(problem)
-    print(
-        f"{'ok  ' if passed else 'FAIL'}  {name:<10}  pinned {pinned}, newest {found or 'unknown'}: {detail}",
-        flush=True,
-    )
+        tells, passed, detail = "", False, str(problem)
+    start = f"{'ok  ' if passed else 'FAIL'}  {name:<10}  pinned {pinned}, newest {found or 'unknown'}"
+    print(f"{start}{tells}: {detail}", flush=True)
     return passed
+
+
+def installed(name: str, wanted: str) -> str:
+    """Install a version of a CLI, or the pinned one where the registry has not all of it; say so."""
+    pinned = install.PACKAGES[name]
+    if wanted:
+        install.PACKAGES[name] = pinned._replace(version=wanted)
+        try:
+            install.install(name)
+            return ""
+        except subprocess.CalledProcessError:
+            install.PACKAGES[name] = pinned
+    install.install(name)
+    return f" (tried {pinned.version}: the newest can't be installed)"
 
 
 def main(names: list[str]) -> int:
