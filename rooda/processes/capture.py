@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rooda.base import clock
 from rooda.errors import Interrupted
@@ -44,10 +44,9 @@ def capture(
     the user's second ending signal, or at the first if not `brief`, also if the signal killed the program directly.
     With `most`, stdin is closed and descendants that keep the pipes open are not waited for.
     """
-    pipe, stop_request = subprocess.PIPE, StopRequest(1 if brief else 0)
-    how: dict[str, Any] = {"env": env, "cwd": cwd, "start_new_session": True, "pass_fds": inherited}
+    stop_request = StopRequest(1 if brief else 0)
     try:
-        child = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, **how)
+        child = _start(argv, env, cwd)
     except OSError as problem:
         return Captured(NOT_FOUND, b"", str(problem).encode())
     with child:
@@ -67,6 +66,13 @@ def capture(
     if signal_sent:
         raise Interrupted(signal_sent)
     return said
+
+
+def _start(argv: Sequence[str], env: Mapping[str, str] | None, cwd: str | None) -> "subprocess.Popen[bytes]":
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=cwd, start_new_session=True, pass_fds=inherited
+    )
 
 
 def _communicate(child: "subprocess.Popen[bytes]", stdin: bytes, timeout: float, stop_request: StopRequest) -> Captured:

@@ -76,6 +76,11 @@ class LandingClone:
         repo.run_checked("checkout", "-q", "-f", "--detach", commit)
         repo.run_checked("clean", "-fdq")
 
+    def fill_submodules(self, clone: Repo) -> None:
+        """Bring the submodules to the commits of the result, which their copies in the repository have."""
+        if os.path.isdir(os.path.join(clone.folder, "modules")):
+            clone.run("submodule", "-q", "update", "--no-fetch", "--force")
+
     def combined(self, clone: Repo, task: Task, tip: str, history: History, squash: bool) -> str | Refusal:
         """Make the commit that would land; return it, or why it can't be made. Raises GitProblem if git fails."""
         how = queue.way(history, squash)

@@ -114,6 +114,7 @@ class Queue:
             return self._nothing(task, tip)
         if isinstance(found, str) and not self._may_change(clone, task, tip, found):
             return self._hold(f"Task {task.id} waits for you: rooda tasks land", UNDECIDED)
+        room.fill_submodules(clone)
         found = found if isinstance(found, Refusal) else self._checked(clone, task, tip, found, checks)
         if isinstance(found, Refusal):
             return self._send_back(task, found, tip)
