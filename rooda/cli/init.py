@@ -18,6 +18,7 @@ from rooda.settings.where import where
 @click.command("init")
 @click.option("--print", "show", is_flag=True, help="Print the file instead of writing it.")
 @click.option("--demo", metavar="DIR", help="Create a small project to try rooda on, with a scripted agent.")
+@click.option("--tasks", is_flag=True, help="With --demo: a project with eight tasks for `rooda tasks run`.")
 @click.option("--max-cost", metavar="N", type=Value(LOOP["max_cost"].type), help="Write this limit: dollars per run.")
 @click.option(
     "--iteration-timeout",
@@ -33,11 +34,14 @@ def init(
     /,
     show: bool,
     demo: str | None,
+    tasks: bool,
     older: str | None,
     try_gates: bool | None,
     **limits: float | None,
 ) -> int:
     """Write a commented rooda.toml for the project in this folder."""
+    if tasks:
+        return _tasks_demo(demo)
     if demo is not None:
         from rooda.demo.project import scaffold
 
@@ -216,6 +220,23 @@ def _show_demo(folder: str, git: str) -> None:
     click.echo(git)
     here = os.path.abspath(folder) == os.getcwd()
     click.echo("Next: rooda build" if here else f"Next: cd {shlex.quote(folder)} && rooda build")
+
+
+def _tasks_demo(folder: str | None) -> int:
+    """Create the demo project for tasks; print its tasks and the next command."""
+    import shlex
+
+    from rooda.demo.tasks_project import scaffold
+
+    if folder is None:
+        raise UsageProblem("--tasks belongs to --demo.", "Name a new folder: rooda init --demo my-demo --tasks")
+    added = scaffold(folder)
+    click.echo(f"Created a small Python project in {folder}, with {len(added)} tasks:")
+    for task in added:
+        click.echo(f"  {task.id}  {task.title}")
+    click.echo("Tasks 2 and 3 break a gate only together; tasks 7 and 8 change the same line.")
+    click.echo(f"Next: cd {shlex.quote(folder)} && rooda tasks run -j 4")
+    return 0
 
 
 # The rooda.toml that `rooda init` writes

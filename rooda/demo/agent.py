@@ -174,6 +174,8 @@ def main() -> int:
     prompt = b"" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.buffer.read()
     if answered(prompt):
         return 0
+    from rooda.demo import tasks
+
     size = len(prompt)
     say("I am the scripted demo agent: no model, no network, no cost.")
     say(f"Read a prompt of {size:,} bytes. A real agent would follow it; I do the next step of my script.")
@@ -182,7 +184,10 @@ def main() -> int:
         say(f"My script is for procedures such as `rooda build`; it has no answer to a `{kind}` call.")
         return 1
     try:
-        step()
+        if tasks.is_here():
+            say(*tasks.act(_text(prompt)))
+        else:
+            step()
     except OSError as problem:
         say(f"Could not continue: {problem}")
         return 1

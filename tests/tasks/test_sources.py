@@ -55,7 +55,7 @@ def test_T_02_a_list_is_imported_once(repo: Workspace, name: str, wanted: list[s
     """What is done is left out, order and place are kept, and a second import adds nothing."""
     repo.write(name, LISTS[name])
     done = repo.rooda("tasks", "add", "--from", name, "--yes", "--priority", "high")
-    assert done.code == 0 and titles(repo) == wanted, done.text
+    assert done.code == 0 and titles(repo) == wanted, done.both
     found = listed(repo)
     assert [sorted(task["details"]["after"]) for task in found] == [sorted(each) for each in after]
     assert {(task["details"]["source"], task["details"]["priority"]) for task in found} == {(name, "high")}
@@ -139,7 +139,7 @@ def lab(number: int, title: str, author: int) -> dict[str, Any]:
 def test_T_02_issues_of_a_forge(repo: Workspace, name: str, issues: list[dict[str, Any]], asked: str) -> None:
     """By label; texts of authors who can't write are listed and taken only if allowed; a closed one is said."""
     done = forge(repo, name, issues, "--label", "ready")
-    assert done.code == 0 and titles(repo) == ["Mine"], done.text
+    assert done.code == 0 and titles(repo) == ["Mine"], done.both
     assert f"Not taken: {issues[1].get('url') or issues[1].get('web_url')} Theirs" in done.out
     said = Path(repo.fake, "asked").read_text()
     assert "--label ready" in said.splitlines()[0] and f"{name} api {asked}" in said
