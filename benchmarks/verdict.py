@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 from benchmarks.measure import Series
 
 FORMS = {
-    "×": "{:.2f} ×", "/s": "{:.1f} /s", "MB": "{:.1f} MB", "ms": "{:.1f} ms", "ms/min": "{:.0f} ms/min", "": "{:.0f}"
+    "×": "{:.2f} ×", "/s": "{:.1f} /s", "MB": "{:.1f} MB", "ms": "{:.1f} ms", "%": "{:.2f} %",
+    "ms/min": "{:.0f} ms/min", "": "{:.0f}"
 }  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from benchmarks.goals import (
     startup,
     steady,
     stopping,
+    tasks,
     tokens,
     trust,
     waiting,
@@ -44,6 +45,7 @@ PARTS: dict[str, Callable[[Bench], Measured]] = {
     "snapshots": snapshots.snapshot,
     "trust": trust.known,
     "sandbox": sandbox.cost,
+    "tasks": tasks.tasks,
     "growth": growth.growth,
     "peers": peers.peers,
 }

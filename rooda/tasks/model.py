@@ -38,6 +38,7 @@ class Source(NamedTuple):
     place: str = ""  # file relative to the top of the repository, or the URL of an issue
     line: int = 0
     sync: bool = False  # tick the box or close the issue after the landing
+    synced: bool = False  # that was done
     digest: str = ""  # of the text at the import, by which a later edit is found
 
 

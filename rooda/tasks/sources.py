@@ -164,7 +164,7 @@ def name_of(key: str) -> str:
 
 
 def source_of(draft: Draft, kind: str, sync: bool) -> Source:
-    return Source(kind, draft.key, draft.place, draft.line, sync, draft.digest)
+    return Source(kind, draft.key, draft.place, draft.line, sync, digest=draft.digest)
 
 
 def after_of(draft: Draft, ids: Mapping[str, int], more: Collection[int] = ()) -> tuple[int, ...]:
