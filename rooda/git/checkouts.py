@@ -13,6 +13,7 @@ HEADS = "refs/heads/"
 NESTED = "160000"  # the mode of a submodule, whose files rooda leaves alone
 LINK = "120000"
 NONE = "000000"
+INDEX_LOCK = "index.lock"
 OLD, NEW, GONE, TORN, OTHER = "old", "new", "gone", "torn", "other"
 
 
@@ -62,7 +63,7 @@ def obstacle(folder: str, branch: str, tip: str, commit: str) -> str:
         return f"{folder} can't be read: {problem.what}"
     if f"{HEADS}{read_head(repo).branch}" != branch:
         return f"{folder} is in the middle of a rebase or bisect"
-    if os.path.lexists(os.path.join(repo.folder, "index.lock")):
+    if os.path.lexists(os.path.join(repo.folder, INDEX_LOCK)):
         return f"another git command works in {folder}"
     if repo.lines("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all"):
         return f"{folder} has changes that are not committed"
@@ -132,16 +133,18 @@ def complete(folder: str, branch: str, old: str, new: str, since: int) -> str:
     checkout that still has all of the old commit is left as it is.
     """
     repo = find(folder)
-    was_cut_off = remove_locks(repo, branch, since)
-    if was_cut_off is None:
+    locks = _locks(repo, branch, since)
+    if locks is None:
         return f"another git command works in {folder}"
     wanted = changes(repo, old, new)
+    was_cut_off = os.path.lexists(os.path.join(repo.folder, INDEX_LOCK))
     states = [_content(repo, change, was_cut_off) for change in wanted]
     entries = _entries(repo, [change.path for change in wanted])
     for change, state in zip(wanted, states, strict=True):
         known = ((change.old_mode, change.old), (change.new_mode, change.new))
         if state == OTHER or entries.get(change.path, (NONE, "0" * len(change.old))) not in known:
             return f"{os.path.join(repo.top, change.path)} has changed since a landing was cut off"
+    remove_locks(repo, branch, since)
     if not all(_is_untouched(change, state, entries) for change, state in zip(wanted, states, strict=True)):
         _bring(repo, wanted)
         repo.run_checked("update-ref", "-m", "rooda tasks land", branch, new, old)
@@ -154,19 +157,19 @@ def _is_untouched(change: Change, state: str, entries: dict[str, tuple[str, str]
     return state == OLD and entries.get(change.path) == (change.old_mode, change.old)
 
 
-def remove_locks(repo: Repo, branch: str, since: int) -> bool | None:
-    """Remove the lock files of a git command that was killed; return whether there was one of the index.
+def remove_locks(repo: Repo, branch: str, since: int) -> None:
+    """Remove the lock files that a killed git command has left of a branch."""
+    for name in _locks(repo, branch, since) or ():
+        files.remove(name)
 
-    None if a git command works there, or if a lock is older than the journal.
-    """
-    index = os.path.join(repo.folder, "index.lock")
-    names = (index, os.path.join(repo.folder, "HEAD.lock"), os.path.join(repo.common, f"{branch}.lock"))
+
+def _locks(repo: Repo, branch: str, since: int) -> list[str] | None:
+    """Return the lock files that a killed git command has left; None if a command works there, or one is older."""
+    names = (f"{repo.folder}/{INDEX_LOCK}", f"{repo.folder}/HEAD.lock", f"{repo.common}/{branch}.lock")
     left = [name for name in names if os.path.lexists(name)]
     if left and (busy(repo.top) or any(os.lstat(name).st_mtime_ns < since for name in left)):
         return None
-    for name in left:
-        files.remove(name)
-    return index in left
+    return left
 
 
 def _content(repo: Repo, change: Change, was_cut_off: bool) -> str:

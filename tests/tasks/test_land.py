@@ -1,9 +1,12 @@
 """Landing: T-20 and following of the page on tasks."""
 
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 
+from tests.kit.completed import commit_of, complete, settle
 from tests.kit.workspace import Workspace
 
 
@@ -13,7 +16,7 @@ def works(repo: Workspace, *texts: str, gates: tuple[str, ...] = ()) -> None:
         repo.side(number, f"{text}\ngit add -A; git commit -qm 'work {number}'")
         repo.rooda("tasks", "add", f"Task {number}", "-n", "1", *(word for gate in gates for word in ("--gate", gate)))
     done = repo.rooda("tasks", "run", "-j", "1", timeout=60)
-    assert done.code == 0, done.text
+    assert done.code == 0, done
 
 
 def states(repo: Workspace) -> list[str]:
@@ -24,7 +27,7 @@ def test_T_20_completed_tasks_land_one_after_the_other(repo: Workspace) -> None:
     """Each is rebased onto the target's tip and checked; the checkout follows, since it is clean."""
     works(repo, "echo b > b.txt", "echo c > c.txt", gates=("test -f a.txt",))
     done = repo.rooda("tasks", "land", timeout=60)
-    assert done.code == 0, done.text
+    assert done.code == 0, done
     assert states(repo) == ["landed", "landed"]
     assert repo.git("log", "--format=%s", "main") == "work 2\nwork 1\nfirst\n"
     assert repo.read("b.txt") == "b\n" and repo.read("c.txt") == "c\n" and repo.git("status", "--porcelain") == ""
@@ -34,7 +37,7 @@ def test_T_21_a_conflict_goes_back_to_its_agent(repo: Workspace) -> None:
     """The owning task reopens with the conflict in its prompt, resolves it, and lands."""
     works(repo, "echo left > a.txt", "echo right > a.txt", gates=("true",))
     done = repo.rooda("tasks", "land", timeout=60)
-    assert done.code == 4 and states(repo) == ["landed", "waiting"], done.text
+    assert done.code == 4 and states(repo) == ["landed", "waiting"], done
     resolve = "git merge -q rooda/target; echo both > a.txt; git add -A; git commit -qm resolved"
     repo.side(3, resolve)
     assert repo.rooda("tasks", "run", timeout=60).code == 0
@@ -64,13 +67,13 @@ def test_T_20_nothing_of_the_user_is_touched(repo: Workspace, dirt: str) -> None
     subprocess.run(dirt, shell=True, cwd=repo.path, check=True)
     before = repo.git("rev-parse", "main")
     done = repo.rooda("tasks", "land", timeout=60)
-    assert done.code == 4 and states(repo) == ["completed", "completed"], done.text
+    assert done.code == 4 and states(repo) == ["completed", "completed"], done
     assert repo.git("rev-parse", "main") == before
     assert done.lines[-1] == f"git -C {repo.path} merge --ff-only rooda/next"
     assert repo.git("log", "--format=%s", "rooda/next") == "work 2\nwork 1\nfirst\n"
     repo.git("stash", "-u", "-q")
     done = repo.rooda("tasks", "land", timeout=60)
-    assert done.code == 0 and states(repo) == ["landed", "landed"] and repo.read("b.txt") == "b\n", done.text
+    assert done.code == 0 and states(repo) == ["landed", "landed"] and repo.read("b.txt") == "b\n", done
     assert "rooda/next" not in repo.git("branch", "-a")
 
 
@@ -85,3 +88,109 @@ def test_T_20_without_gates_nothing_lands_unless_told(repo: Workspace) -> None:
     works(repo, "echo b > b.txt")
     assert repo.rooda("tasks", "land", timeout=60).code == 3 and states(repo) == ["completed"]
     assert repo.rooda("tasks", "land", "--no-gates", timeout=60).code == 0 and states(repo) == ["landed"]
+
+
+def test_T_20_a_task_waits_on_rooda_next_for_each_target(repo: Workspace) -> None:
+    """Two targets, one of them checked out in another worktree, both with changes: each has its own branch."""
+    other = f"{repo.root}/other"
+    repo.git("worktree", "add", "-q", "-b", "dev", other)
+    for number, target in enumerate(("main", "main", "dev", "dev"), 1):
+        complete(repo, {f"{number}.txt": "x\n"}, target=target)
+    repo.write("a.txt", "mine\n")
+    Path(other, "3.txt").write_text("in the way\n")
+    done = repo.rooda("tasks", "land", timeout=60)
+    assert done.code == 4 and states(repo) == ["completed"] * 4, done
+    assert done.lines[-2:] == [
+        f"git -C {other} merge --ff-only rooda/next",
+        f"git -C {repo.path} merge --ff-only rooda/next-main",
+    ]
+    assert repo.read("a.txt") == "mine\n" and Path(other, "3.txt").read_text() == "in the way\n"
+    repo.git("checkout", "-q", "a.txt")
+    assert repo.rooda("tasks", "land", timeout=60).code == 4
+    assert states(repo) == ["landed", "landed", "completed", "completed"]
+    Path(other, "3.txt").unlink()
+    repo.git("-C", other, "merge", "-q", "--ff-only", "rooda/next")  # by hand
+    assert repo.rooda("tasks", "land", timeout=60).code == 0 and states(repo) == ["landed"] * 4
+    assert "rooda/next" not in repo.git("branch", "-a")
+
+
+def test_T_20_what_waits_is_made_again_when_the_target_moves(repo: Workspace) -> None:
+    """The user commits to the target, and cancels one of the tasks that wait: only the other one lands, on top."""
+    complete(repo, {"b.txt": "b\n"})
+    complete(repo, {"c.txt": "c\n"})
+    repo.write("a.txt", "mine\n")
+    assert repo.rooda("tasks", "land", timeout=60).code == 4
+    assert repo.rooda("tasks", "cancel", "1").code == 0
+    repo.git("commit", "-qam", "mine")
+    done = repo.rooda("tasks", "land", timeout=60)
+    assert done.code == 0 and states(repo) == ["cancelled", "landed"], done
+    assert repo.git("log", "--format=%s", "main") == "write c.txt\nmine\nfirst\n"
+
+
+def test_T_20_a_remote_target_is_pushed_with_a_lease(repo: Workspace) -> None:
+    """Another one pushes while the gates run: the task lands on top of that; the gates run again."""
+    bare = f"{repo.root}/upstream.git"
+    repo.git("clone", "-q", "--bare", repo.path, bare)
+    repo.git("remote", "add", "origin", bare)
+    repo.git("fetch", "-q", "origin")
+    theirs = commit_of(repo, {"theirs.txt": "t\n"}, "main")
+    race = f'echo >> "$FAKE/gates"; git -C {repo.path} push -q origin {theirs}:main || true'
+    complete(repo, {"b.txt": "b\n"}, target="origin/main", gate=race)
+    before = repo.git("rev-parse", "main")
+    done = repo.rooda("tasks", "land", timeout=60)
+    assert done.code == 0 and states(repo) == ["landed"], done
+    assert repo.git("-C", bare, "log", "--format=%s", "main") == "write b.txt\nwrite theirs.txt\nfirst\n"
+    assert repo.git("rev-parse", "main") == before and not repo.exists("b.txt")
+    assert len(Path(repo.fake, "gates").read_text().splitlines()) == 2
+
+
+def test_T_20_a_branch_that_merged_its_target_becomes_a_merge_on_top(repo: Workspace) -> None:
+    """Its first parent is the target's tip, also when the branch is ahead of it; without merges it is as it is."""
+    base = repo.git("rev-parse", "main").strip()
+    complete(repo, {"b.txt": "b\n"})
+    assert repo.rooda("tasks", "land", timeout=60).code == 0
+    number = complete(repo, {"c.txt": "c\n"}, base=base)
+    merged = commit_of(repo, {"b.txt": "b\n"}, f"refs/rooda/task/{number}", "main")
+    settle(repo, number, merged)
+    tip = repo.git("rev-parse", "main").strip()
+    assert repo.rooda("tasks", "land", timeout=60).code == 0
+    assert repo.git("log", "-1", "--format=%P", "main").split() == [tip, merged]
+
+
+def test_T_20_squash_makes_one_commit_a_task_without_an_identity(repo: Workspace) -> None:
+    """Also for a user without an identity; the message names task and run."""
+    repo.write("rooda.toml", f"{repo.read('rooda.toml')}\n[tasks]\nsquash = true\n")
+    repo.git("commit", "-qam", "squash")
+    number = complete(repo, {"b.txt": "b\n"})
+    settle(repo, number, commit_of(repo, {"c.txt": "c\n"}, f"refs/rooda/task/{number}"))
+    Path(repo.home, ".gitconfig").unlink()
+    done = repo.rooda("tasks", "land", timeout=60)
+    assert done.code == 0, done
+    assert repo.git("log", "-2", "--format=%s", "main") == "Write b.txt\nsquash\n"
+    assert f"Rooda-Task: {number}" in repo.git("log", "-1", "--format=%b", "main")
+
+
+def test_T_20_a_gate_that_changes_tracked_files_is_red(repo: Workspace) -> None:
+    complete(repo, {"b.txt": "b\n"}, gate="echo more >> a.txt")
+    done = repo.rooda("tasks", "land", timeout=60)
+    assert done.code == 4 and "it changed a.txt" in done.out and states(repo) == ["waiting"], done
+
+
+def test_T_20_gates_are_those_of_the_targets_tip(repo: Workspace) -> None:
+    """A branch can't leave them out: the gate that it removes runs on it."""
+    repo.write("AGENTS.md", "## Quality Gates\n\n- tests: `test ! -e b.txt`\n")
+    repo.git("add", "-A")
+    repo.git("commit", "-qm", "gates")
+    complete(repo, {"b.txt": "b\n", "AGENTS.md": "nothing\n"}, gate="true")
+    done = repo.rooda("tasks", "land", "--yes", timeout=60)
+    assert done.code == 4 and "tests is red on main (exit 1)" in done.out and states(repo) == ["waiting"], done
+
+
+def test_T_20_a_landing_clone_that_is_unusable_is_made_again(repo: Workspace) -> None:
+    complete(repo, {"b.txt": "b\n"})
+    assert repo.rooda("tasks", "land", timeout=60).code == 0
+    clone = next(Path(repo.home, ".data", "rooda", "tasks").glob("*/land-main"))
+    shutil.rmtree(clone / ".git" / "refs")
+    complete(repo, {"c.txt": "c\n"})
+    done = repo.rooda("tasks", "land", timeout=60)
+    assert done.code == 0 and "is made again" in done.out and states(repo) == ["landed"] * 2, done

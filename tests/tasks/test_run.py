@@ -18,7 +18,7 @@ def test_T_10_tasks_run_in_clones_of_their_own(repo: Workspace) -> None:
     for call in (1, 2):
         repo.side(call, 'echo "$ROODA_SLOT" > made; git add made; git commit -qm work')
     done = repo.rooda("tasks", "run", "-j", "2", timeout=60)
-    assert done.code == 0, done.text
+    assert done.code == 0, done
     found = json.loads(repo.rooda("tasks", "--json").out)
     assert [task["state"] for task in found] == ["completed", "completed"]
     assert repo.git("status", "--porcelain") == "" and repo.git("branch", "--show-current") == "main\n"
@@ -45,7 +45,7 @@ def test_T_11_a_killed_scheduler_loses_nothing(repo: Workspace) -> None:
     running.finish(30)
     repo.side(3, "echo two >> made; git add made; git commit -qm two")
     done = repo.rooda("tasks", "run", timeout=60)
-    assert done.code == 0, done.text
+    assert done.code == 0, done
     assert len(repo.calls) == 3 and repo.git("show", "rooda/1-long:made") == "one\ntwo\n"
 
 
