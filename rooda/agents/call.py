@@ -152,7 +152,9 @@ def with_replaced(reply: Reply, replaced: str) -> Reply:
         return reply._replace(replaced=replaced)
     what = f"its transcript was replaced by {replaced} while it ran"
     source = reply.cost_source or "unknown"
-    return reply._replace(replaced=replaced, outcome=AGENT_ERROR, message=what, promise="", cost_source=source)
+    return reply._replace(
+        replaced=replaced, outcome=AGENT_ERROR, message=what, promise="", question="", cost_source=source
+    )
 
 
 def transcript_name(call: Call) -> str:

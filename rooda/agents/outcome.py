@@ -122,6 +122,30 @@ def verdict(said: list[tuple[str, bytes]], prompt: bytes) -> str:
     return "FAILURE" if "FAILURE" in own else "SUCCESS" if own else ""
 
 
+# The agent's question to a person: a tag alone on a line, under the same rules.
+_QUESTION = re.compile(rb"<question>[ \t]*(\S.*?)[ \t]*</question>")
+LONGEST_QUESTION = 2_000  # characters
+
+
+def questions(lines: Iterable[bytes]) -> list[tuple[bytes, bytes]]:
+    """Return each question that is alone on a line, with the last line before it that is not empty."""
+    found, before = [], b""
+    for line in lines:
+        stripped = line.strip()
+        if stripped.startswith(b"<question>") and (asked := _QUESTION.fullmatch(stripped)):
+            found.append((asked[1], before))
+        if stripped.translate(None, _MARKS):
+            before = stripped
+    return found
+
+
+def question(said: list[tuple[bytes, bytes]], prompt: bytes) -> str:
+    """Return the agent's questions as one line, "" without any. Echoes of the prompt are left out, as for verdicts."""
+    echoes = set(questions(prompt.split(b"\n")))
+    own = dict.fromkeys(text.decode("utf-8", "replace") for text, before in said if (text, before) not in echoes)
+    return " ".join(own)[:LONGEST_QUESTION]
+
+
 def _timed_out(facts: Facts) -> Outcome:
     """Judge a call that rooda ended on a timeout; the CLI's last unresolved error, if any, is the cause."""
     if facts.limited:

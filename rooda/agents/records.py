@@ -99,6 +99,7 @@ class Call(NamedTuple):
     prompt: Prompt
     bounds: Bounds = Bounds()
     promise_signals: bool = False
+    may_ask: bool = False  # a question to a person in its final message ends the run
     label: str = ""  # distinguishes the files of calls with the same kind and number
     env: Mapping[str, str] = {}  # further variables of this call
     # A raw command's stdout is the answer: it is kept in `Reply.answer`, and stderr is written to a separate file.
@@ -167,6 +168,7 @@ class Reply(NamedTuple):
     output: str = "text"  # output format of the agent that ran; after a usage limit it can be another agent
     size: int = 0  # bytes of output
     promise: str = ""  # SUCCESS | FAILURE | ""; FAILURE if both appear
+    question: str = ""  # what the agent asks a person, if it may
     truncated: bool = False
     note: str = ""  # why it could not start
     limit: float = 0.0  # timeout that ended it, in seconds

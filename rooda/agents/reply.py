@@ -51,9 +51,9 @@ def reply_of(
 
         return reply._replace(retryable=done.errno in TEMPORARY)
     if call.agent.output == "text":
-        promise = _promise_of_text(call, source)
+        promise, question = _promise_of_text(call, source), _question_of_text(call, source)
         answer = read_output(source) if call.wants_answer else _end(source) if promise or not reply.ok else Answer()
-        return reply._replace(promise=promise, answer=answer)
+        return reply._replace(promise=promise, question=question, answer=answer)
     return _read(call, reply, env, source, log)
 
 
@@ -134,6 +134,7 @@ def _read(call: Call, reply: Reply, env: Mapping[str, str], source: str | int, l
         unknown_records=facts.unknown_records,
         answer=Answer(facts.final, gathered.cut, facts.final, _edits(call, gathered)),
         promise=_promise(call, facts.final.encode("utf-8", "replace").split(b"\n")),
+        question=_question(call, facts.final.encode("utf-8", "replace").split(b"\n")),
     )
 
 
@@ -163,6 +164,26 @@ def _promise_of_text(call: Call, source: str | int) -> str:
         return ""
     try:
         return _promise(call, files.lines(source, call.bounds.max_output_buffer))
+    except OSError:
+        return ""
+
+
+def _question_of_text(call: Call, source: str | int) -> str:
+    """Search a raw command's output for a question to a person."""
+    if not call.may_ask:
+        return ""
+    try:
+        return _question(call, files.lines(source, call.bounds.max_output_buffer))
+    except OSError:
+        return ""
+
+
+def _question(call: Call, lines: Iterable[bytes]) -> str:
+    if not call.may_ask:
+        return ""
+    found = outcome.questions(lines)
+    try:
+        return outcome.question(found, files.read_ours(call.prompt.path)) if found else ""
     except OSError:
         return ""
 

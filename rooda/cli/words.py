@@ -22,6 +22,7 @@ WORDS = {
     "pause": Word("rooda.cli.control:pause", "Suspend a running loop and its agent."),
     "continue": Word("rooda.cli.control:continue_", "Continue a paused loop."),
     "say": Word("rooda.cli.messages:say", "Give a running loop a note for its next prompt."),
+    "answer": Word("rooda.cli.answer:answer", "Answer the question of an agent."),
     "set": Word("rooda.cli.messages:set_", "Change the limits of a running loop."),
     "attach": Word("rooda.cli.control:attach", "Watch a running loop; Ctrl+C leaves it alone."),
     "logs": Word("rooda.cli.logs:logs", "Show what the latest run did, iteration by iteration."),
@@ -75,7 +76,7 @@ Options:
 """
 
 
-_RUN = "run resume reflex flow goal pause continue stop cancel set say"
+_RUN = "run resume reflex flow goal pause continue stop cancel set say answer"
 GROUPS = {
     "Run": _RUN,
     "Watch": "status attach logs runs events why",

@@ -211,8 +211,9 @@ def ended_event(
         for key in _FROM_TRANSCRIPT:
             if key not in ("cost", "cost_source") or reply.cost is None:
                 del facts[key]
-    if not reply.lost:
-        del facts["lost"]
+    for key in ("lost", "question"):
+        if not facts[key]:
+            del facts[key]
     outcome = "success" if reply.ok else "interrupted" if reply.ended == "interrupted" else "failure"
     facts |= {"elapsed": round(reply.seconds, 3), "seconds": round(reply.seconds, 6), "outcome": outcome}
     facts |= _failure_facts(call, reply, source, hidden)

@@ -36,9 +36,10 @@ def moments(record: Json, by_reason: Mapping[str, str]) -> list[str]:
 
 
 # The states of a run. All screens and --json use these words, even where the files of a loop use others.
-RUNNING, WAITING, PAUSED, INTERRUPTED = "running", "waiting", "paused", "interrupted"
+RUNNING, WAITING, PAUSED, INTERRUPTED, PARKED = "running", "waiting", "paused", "interrupted", "parked"
+QUESTION = "question"  # the end reason of a run whose agent asks a person
 COMPLETED, FAILED_STATE, STOPPED, CANCELLED = "completed", "failed", "stopped", "cancelled"
-STATES = (RUNNING, WAITING, PAUSED, INTERRUPTED, COMPLETED, FAILED_STATE, STOPPED, CANCELLED)
+STATES = (RUNNING, WAITING, PAUSED, INTERRUPTED, PARKED, COMPLETED, FAILED_STATE, STOPPED, CANCELLED)
 _OF_FILE = {  # status words in the files of all kinds; for those in _OPEN the end of the last session decides
     **dict.fromkeys(("completed", "complete"), COMPLETED),
     **dict.fromkeys(("aborted", "failed", "error", "phase_error"), FAILED_STATE),
@@ -73,6 +74,8 @@ def without_process(state: str, ended: Json | None, stopped: bool) -> str:
         return STOPPED
     if at_limit(ended):
         return PAUSED
+    if ended and ended.get("reason") == QUESTION:
+        return PARKED
     code = ended.get("exit_code") if ended else None
     if code in (INTERRUPTED_CODE, TERMINATED):
         return INTERRUPTED

@@ -137,7 +137,7 @@ class SessionEnd(Event, name=""):
     # calls that ran then, the `account` of `agent`, and the `problem` if the budget could not be checked
     cause: EndCause = ABSENT
     # the state of the run, the same words for all kinds of loops; see ooda.md
-    state: Annotated[str, "paused", "interrupted", "completed", "failed", "stopped"]
+    state: Annotated[str, "paused", "parked", "interrupted", "completed", "failed", "stopped"]
     # over all sessions of the run: `iterations`, those of them that `failed` or were `cut_off`; `calls` with `cost` in
     # dollars and `tokens`, and those of `unknown` cost; the last verdict of each of the `gates`, and the gates that
     # were `red_before` the first iteration, if there was a baseline; in a git repository `files` and lines `added` and
@@ -192,6 +192,7 @@ class AgentEnded(Event, name="agent.ended"):
     # true: a procedure's raw command printed more than `max_output_buffer`; only the end was searched for signals
     truncated: bool
     promise: Promise  # the agent's promise signal, if promise signals are on
+    question: str = ABSENT  # only if the agent asks a person, in a line `<question>…</question>` of its final message
     note: str  # why the agent could not be started or ended
     swept: int  # number of processes that the agent left running and rooda ended
     # only if the transcript is read: what the CLI reported about the call

@@ -55,6 +55,11 @@ def limits_in(folder: str) -> dict[str, float]:
     return _merged(_messages(folder, lambda _: None))
 
 
+def has_note(folder: str) -> bool:
+    """True if the session with this folder has a note that no prompt had yet."""
+    return any(each.kind == NOTE and _given(each) is None for each in _messages(folder, lambda _: None))
+
+
 class Inbox:
     """The messages to one session, and the notes that earlier sessions of its run have not used."""
 

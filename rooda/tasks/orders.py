@@ -7,6 +7,7 @@ from rooda.errors import RoodaError, UsageProblem
 from rooda.git import clones
 from rooda.loops import registry
 from rooda.processes import lock, signals
+from rooda.run import asked
 from rooda.run import folder as run_folder
 from rooda.tasks import journal, model, results, started, work
 from rooda.tasks.model import Process, Task
@@ -88,7 +89,7 @@ def answer(store: Store, number: int, text: str) -> Task:
     def answered(task: Task) -> Task:
         if not task.question:
             raise UsageProblem(f"Task {number} asks nothing.", f"See it: rooda tasks show {number}")
-        said = f"You asked: {task.question}\nThe answer: {text}"
+        said = asked.in_words(task.question, text)
         return task._replace(state=model.WAITING, question="", asked_at="", parked_by="", reason="", prompt=said)
 
     return store.change(number, answered, "answered")

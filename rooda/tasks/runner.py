@@ -15,7 +15,7 @@ from rooda.git import clones
 from rooda.processes import detach, lock, table
 from rooda.processes.children import Children
 from rooda.processes.signals import Signals
-from rooda.run import budgets
+from rooda.run import asked, budgets
 from rooda.run.history import seconds_of
 from rooda.run.spending import dollars
 from rooda.settings.where import Where
@@ -180,7 +180,7 @@ class Runner:
         self._say(f"Task {task.id} {'goes on' if task.started_at else 'started'}: {task.title}")
 
     def _environment(self, slot: int) -> dict[str, str]:
-        env = {**os.environ, work.SLOT: str(slot), work.ON_LIMIT: "stop", work.MAY_ASK: "1"}
+        env = {**os.environ, work.SLOT: str(slot), work.ON_LIMIT: "stop", asked.IN_TASK: "1"}
         if self._wishes.cost:
             env[budgets.GROUP] = f"{self._group}:{self._wishes.cost:g}"
         return env

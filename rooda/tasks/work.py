@@ -28,7 +28,6 @@ from rooda.tasks.store import Place, Store
 REFS = "refs/rooda/task/"
 SLOT = "ROODA_SLOT"
 ON_LIMIT = "ROODA_LOOP_ON_LIMIT"
-MAY_ASK = "ROODA_MAY_ASK"
 HEADS = "refs/heads/"
 LONGEST_ARGUMENT = 100_000  # bytes; a longer text is handed over in a file
 NEW = ".new"

@@ -162,7 +162,7 @@ def recorded(ws: Workspace) -> list[dict[str, Any]]:
 
 
 def judged(ws: Workspace) -> list[str]:
-    """Runs that end red, stuck and blocked, one that undoes, commits and is refused by git, and one that is cut off."""
+    """Runs that end red, stuck, blocked and asking, one that undoes, commits and is refused by git, and one that is cut off."""
     shutil.rmtree(f"{ws.path}/.rooda", ignore_errors=True)
     ws.procedure("stuck", 'count_failures = "no-progress"\nstuck_after = 1\n', gates={"tests": "false"})
     ws.procedure("blocked", "promise_signals = true\nblocked_threshold = 1\n")
@@ -183,7 +183,10 @@ def judged(ws: Workspace) -> list[str]:
     ws.signal_at(len(ws.calls) + 1)
     cut = [ws.rooda("cut", "-n", "1", "--json"), ws.rooda("resume", "cut", "--json")]
     assert [ran.code for ran in cut] == [130, 0], cut[1].err
-    return [line for ran in (*found, red, *cut) for line in ran.lines] + walled(ws)
+    ws.out(len(ws.calls) + 1, "<question>Which?</question>\n")
+    asked = ws.rooda("blocked", "-n", "1", "--fresh", "--json")
+    assert asked.code == 4, asked.err
+    return [line for ran in (*found, red, *cut, asked) for line in ran.lines] + walled(ws)
 
 
 def walled(ws: Workspace) -> list[str]:

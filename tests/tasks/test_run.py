@@ -163,3 +163,55 @@ def test_T_16_what_stops_all_tasks_is_said_once(repo: Workspace) -> None:
     repo.write("rooda.toml", repo.read("rooda.toml") + '\n[tasks]\nmin_free = "9000TB"\n')
     done = repo.rooda("tasks", "run")
     assert done.code == 4 and "min_free" in done.out and not repo.calls
+
+
+def test_T_15_a_question_parks_its_task_until_the_answer(repo: Workspace) -> None:
+    """No process waits; the answer is in the next prompt, and the running scheduler goes on; the hook comes once."""
+    hook = f'[hooks]\nneeds_person = "echo asked >> {repo.fake}/asked"\n'
+    repo.write("rooda.toml", repo.read("rooda.toml") + hook)
+    repo.rooda("tasks", "add", "Choose", "-n", "1")
+    repo.rooda("tasks", "add", "Other", "-n", "1")
+    repo.out(1, "I need this:\n<question>SQLite or files?</question>\n")
+    repo.side(2, waiting(f"{repo.fake}/go"))
+    running = repo.start("tasks", "run", "-j", "1")
+    repo.wait_calls(2)
+    assert "<question>your question</question>" in repo.calls[0].text
+    asked = board(repo)[0]
+    assert (asked["state"], asked["question"]) == ("parked", "SQLite or files?")
+    assert repo.rooda("tasks", "retry", "1").code == 2
+    assert repo.rooda("answer", "1", "Files.").out == "Task 1 goes on.\n"
+    Path(repo.fake, "go").touch()
+    assert running.finish(30) == 0, running.out
+    assert "You asked: SQLite or files? The answer: Files." in repo.calls[2].text
+    assert [task["state"] for task in board(repo)] == ["completed", "completed"]
+    assert Path(repo.fake, "asked").read_text() == "asked\n"
+
+
+def test_T_15_a_question_without_an_answer_ends(repo: Workspace) -> None:
+    """After `question_timeout` the default is the answer; without one the task fails."""
+    settings = repo.read("rooda.toml")
+    repo.write("rooda.toml", settings + '[tasks]\nquestion_timeout = "1ms"\nquestion_default = "You decide."\n')
+    repo.rooda("tasks", "add", "Choose", "-n", "1")
+    repo.out(1, "<question>Which?</question>\n")
+    assert repo.rooda("tasks", "run", "--wait", timeout=60).code == 0
+    assert "The answer: You decide." in repo.calls[1].text
+    repo.write("rooda.toml", settings + '[tasks]\nquestion_timeout = "1ms"\n')
+    repo.rooda("tasks", "add", "Choose again", "-n", "1")
+    repo.out(3, "<question>Which?</question>\n")
+    assert repo.rooda("tasks", "run", "--wait", timeout=60).code == 1
+    assert board(repo)[1]["state"] == "failed"
+
+
+def test_T_15_a_question_outside_of_tasks(ws: Workspace) -> None:
+    """With promise signals a question parks the run: exit 4; `answer` stores the answer, `resume` goes on."""
+    ws.procedure(keys="promise_signals = true\n")
+    ws.out(1, "so:\n<question>SQLite or files?</question>\n<promise>SUCCESS</promise>\n")
+    asked = ws.rooda("build", "-n", "1")
+    assert asked.code == 4 and 'rooda answer build "…"' in asked.err
+    assert json.loads(ws.rooda("status", "--json").out)[0]["state"] == "parked"
+    refused = ws.rooda("resume", "build")
+    assert refused.code == 3 and "'build' asks: SQLite or files?" in refused.err
+    assert ws.rooda("answer", "build", "Files.").out == "Go on: rooda resume build\n"
+    assert ws.rooda("answer", "build", "Again").code == 2
+    assert ws.rooda("resume", "build").code == 0 and len(ws.calls) == 2
+    assert "The answer: Files." in ws.calls[1].text

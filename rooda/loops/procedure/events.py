@@ -16,6 +16,7 @@ KIND = LoopKind(
     moments={
         **{"failures": "stuck", "stuck": "stuck"},
         **{"agent": "needs_person", "prompt": "needs_person", "blocked": "needs_person"},
+        "question": "needs_person",
     },
 )
 
@@ -120,7 +121,17 @@ class IterationEnded(Event, name="iteration.ended", durable=True):
 
 
 EndReason = Annotated[
-    str, "max-iterations", "success-signal", "failures", "blocked", "stuck", "prompt", "agent", "limit", "signal"
+    str,
+    "max-iterations",
+    "success-signal",
+    "failures",
+    "blocked",
+    "stuck",
+    "prompt",
+    "agent",
+    "limit",
+    "question",
+    "signal",
 ]
 
 
@@ -130,7 +141,7 @@ class RunEnded(Event, name="run.ended", durable=True):
     status: Annotated[str, "completed", "aborted", "interrupted"]  # as in the state file
     exit_code: int  # rooda's exit code
     signal: int  # the number of the first signal that was received, else 0
-    note: str  # what was wrong with the prompt, what the agent's CLI said, or which limit was reached
+    note: str  # what was wrong with the prompt, what the agent's CLI said or asked, or which limit was reached
     iterations: int  # iterations completed, earlier sessions included
     max_iterations: int  # the limit, 0 = none
     consecutive_failures: int  # at the end
@@ -142,4 +153,5 @@ class RunEnded(Event, name="run.ended", durable=True):
     last: LastIteration = ABSENT
     blocked: int = ABSENT  # only if the reason is `blocked`: the promises of FAILURE in a row
     stuck: int = ABSENT  # only if the reason is `stuck`: the iterations in a row without progress
+    question: str = ABSENT  # only if the reason is `question`: what the agent asks
     red: list[str] = ABSENT  # only if the reason is `stuck`: names of the gates that are red

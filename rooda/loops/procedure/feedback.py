@@ -212,14 +212,20 @@ def reasons(ended: Json) -> list[str]:
 
 
 def remarks(procedure: Procedure, last: Json) -> list[str]:
-    """Return what the settings `commit` and `on_red` mean for the agent."""
+    """Return what the settings `commit` and `on_red` mean for the agent, and for a task that it may ask."""
     found = ["rooda commits your changes once all gates pass: do not commit."] if procedure.commit == "green" else []
     if last.get("undone"):
         what = f"The files that iteration {last['iteration'] + 1} changed are again as they were before it"
         found.append(f"{what}, because of the failed gates. Its commits, if any, are still there.")
         found.append("The gates' results below are from before the undo, with those changes.")
         found.append(f"What it had changed is kept in git as {last['undone']}.")
-    return found
+    return [*found, *([ASKING] if procedure.in_task else [])]
+
+
+ASKING = (
+    "If you cannot go on without a decision of the user, put <question>your question</question> alone on a line of "
+    "your final message: the loop then waits for the answer."
+)
 
 
 def _cut(last: Json) -> str:

@@ -92,7 +92,7 @@ def left_out(procedure: Procedure) -> list[str]:
 
 def first_status(procedure: Procedure) -> str:
     """Return the STATUS section of a new run's first prompt; "" if there is nothing to report."""
-    if not procedure.feedback or not (procedure.gates or procedure.commit == "green"):
+    if not procedure.feedback or not (procedure.gates or procedure.commit == "green" or procedure.in_task):
         return ""
     from rooda.loops.procedure import status
 

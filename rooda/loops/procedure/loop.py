@@ -35,6 +35,7 @@ STATUS_OF = {
     "prompt": ABORTED,
     "agent": ABORTED,
     "limit": INTERRUPTED,
+    "question": INTERRUPTED,
     "signal": INTERRUPTED,
 }
 
@@ -70,6 +71,9 @@ def ooda(turns: Turns, start: OodaState, procedure: Procedure, world: World, ear
         past = turn.past if turn.seen.interrupted else turn.past._replace(last=event.facts)
         if reply.outcome in FATAL:
             ending = Ending("agent", FAILED, note=f"{reply.outcome}: {reply.message}")
+            break
+        if asks(turn):
+            ending = Ending("question", UNFINISHED, note=reply.question)
             break
         if reply.retryable and why_stop(state, world.signalled(), past, procedure) is None:
             world.wait(backoff(procedure.setup.retry_wait, state.consecutive_failures, reply.retry_after))
@@ -134,6 +138,11 @@ def rechecked(procedure: Procedure, state: OodaState, world: World, past: Progre
     return past._replace(last={**past.last, "gates_failed": found.summary})
 
 
+def asks(turn: Turn) -> bool:
+    """True if the agent ended well, with a question to a person."""
+    return bool(turn.seen.reply.question) and turn.seen.reply.ok and not turn.seen.interrupted
+
+
 def judged(procedure: Procedure, state: OodaState, past: Progress, before: str, reply: Reply, world: World) -> Turn:
     """Run the gates if the agent succeeded, and judge the iteration. Commit or undo its changes if configured."""
     after = world.tree() if progress.needs_tree_after(procedure, past, reply) else ""
@@ -165,6 +174,7 @@ def call_of(procedure: Procedure, state: OodaState, prompt: Prompt) -> Call:
         prompt=prompt,
         bounds=procedure.setup.bounds,
         promise_signals=procedure.promise_signals,
+        may_ask=procedure.may_ask,
     )
 
 
@@ -208,6 +218,9 @@ def next_state(state: OodaState, turn: Turn, now: str) -> OodaState:
     )
     if turn.seen.interrupted:
         return closed._replace(status=INTERRUPTED)
+    if asks(turn):  # the answer gets an iteration, even after the last one
+        last = has_reached_limit(closed)
+        return closed._replace(max_iterations=closed.max_iterations + last, consecutive_failures=0)
     if turn.failed:
         return closed._replace(consecutive_failures=state.consecutive_failures + 1)
     status = COMPLETED if turn.seen.reply.promise == "SUCCESS" else RUNNING
@@ -271,9 +284,11 @@ def run_ended(state: OodaState, ending: Ending, start: OodaState, session: float
 
 
 def _why_failed(ending: Ending, past: Progress) -> dict[str, Any]:
-    """Return the extra fields of `run.ended` that explain an exit code 1."""
+    """Return the extra fields of `run.ended` that explain an exit code 1, or the question."""
     if ending.kind == "blocked":
         return {"blocked": past.blocked}
+    if ending.kind == "question":
+        return {"question": ending.note}
     if ending.kind == "stuck":
         return {"stuck": past.stuck, "red": list(progress.red(past.gates))}
     if ending.kind == "max-iterations" and ending.code:

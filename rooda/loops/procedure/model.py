@@ -61,5 +61,12 @@ class Procedure(NamedTuple):
     gates_left: tuple[Left, ...] = ()  # lines of AGENTS.md that look like gates but are not used
     gates_from_commands: bool = False  # use commands in AGENTS.md as gates if it defines none
     promise_signals: bool = False
+    in_task: bool = False  # its loop works for a task of `rooda tasks`
+
+    @property
+    def may_ask(self) -> bool:
+        """True if the agent may end the run with a question to a person."""
+        return self.in_task or self.promise_signals
+
     preamble: bool = False
     feedback: bool = True  # prompts have a STATUS section

@@ -9,6 +9,7 @@ from rooda.base.dirs import shipped
 from rooda.errors import ConfigProblem, PromptProblem, RoodaError, UsageProblem
 from rooda.loops.procedure.model import NO_PROGRESS, PHASES, Context, Fragment, Phase, Procedure
 from rooda.loops.procedure.progress import commits
+from rooda.run.asked import IN_TASK
 from rooda.run.records import Gate
 from rooda.settings.layers import BUILT_IN, FLAG, Settings
 from rooda.settings.lookup import Found, Lookup, lookup
@@ -256,6 +257,7 @@ def procedure(settings: Settings, name: str, flags: Mapping[str, Any]) -> Proced
         gates=_gates(look.gates()),
         more_gates=_gates(look.find("more_gates")) or (),
         promise_signals=_promise_signals(look, builtin),
+        in_task=bool(os.environ.get(IN_TASK)),
     )
     made = filled(made, look)
     return made._replace(baseline=bool(look.value("baseline", made.count_failures == NO_PROGRESS)))

@@ -32,6 +32,7 @@ from rooda.loops.registry import OODA
 from rooda.loops.remembered import has_remembered, with_remembered
 from rooda.processes import lock
 from rooda.processes.signals import Signals
+from rooda.run import asked as asked_before
 from rooda.run import event_records, history, questions
 from rooda.run.event_records import limits_of, required_fields
 from rooda.run.records import Owner
@@ -99,6 +100,7 @@ def resume(name: str, where: Where, typed: Json) -> int:
     """Run `rooda resume P`: continue the saved run with the options that it was started with."""
     place = Place(where.workspace, name)
     require_saved(place)
+    asked_before.require_answer(where.workspace, name, OODA)
     where, typed = with_remembered(where, typed, OODA, name)
     asked = options.run_options(typed)
     found, procedure = settings.prepared(name, where, asked, resumed=True)

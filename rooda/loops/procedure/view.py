@@ -119,6 +119,9 @@ def _run_ended(record: Json) -> list[Line]:
         end = [error(f"{after} ({record['iterations']} iterations completed, total: {total})")]
     elif reason == "limit":
         end = [warning(f"{record['note']} ({record['iterations']} iterations completed, total: {total})")]
+    elif reason == "question":
+        answer = f'rooda answer {record["procedure"]} "…"'
+        end = [warning(f"The agent asks: {record['note']}"), Line("warn", f"Answer it: {answer}", to_stderr=True)]
     elif reason == "agent":
         end = [error(f"Aborting: {record['note'].splitlines()[0][:400]}"), *_cure(record)]
     elif reason == "prompt":
@@ -171,6 +174,7 @@ _CAUSES = {
     "failures": "{consecutive_failures} failures in a row",
     "stuck": "no progress in {stuck} iterations",
     "blocked": "blocked {blocked} times",
+    "question": "the agent asks: {note}",
 }
 
 
@@ -180,6 +184,8 @@ def _cause(record: Json) -> str:
 
 def _next(record: Json) -> str:
     """Return the command that resumes the run, or that starts it again if it failed at its iteration limit."""
+    if record["reason"] == "question":
+        return f'rooda answer {record["procedure"]} "…"'
     if record["status"] != "completed":
         return f"rooda resume {record['procedure']}"
     return f"rooda {record['procedure']}" if record["exit_code"] else ""
@@ -262,6 +268,7 @@ _RULES = {
     "blocked": "the agent gave up again and changed no file; blocked_threshold sets the limit",
     "success-signal": "a success signal ends the loop if the agent exited with 0 and every gate passed",
     "signal": "a signal ends the loop; the state is kept",
+    "question": "a question ends the loop; once it is answered, a resume goes on",
     "agent": "the same call would only fail again, so it was not repeated",
     "prompt": "the prompt can't be built, so no agent was called",
 }

@@ -1,0 +1,34 @@
+"""Finds the question that an agent ended its run with, and stores its answer for the next prompt."""
+
+from rooda.errors import Undecided, UsageProblem
+from rooda.run import history, messages
+from rooda.run.ended import QUESTION
+
+IN_TASK = "ROODA_MAY_ASK"  # variable that the scheduler of `rooda tasks run` sets for its loops
+
+
+def question_of(workspace: str, name: str, loop: str) -> str:
+    """Return the question that waits for an answer; "" if there is none, or if it was answered."""
+    session = history.newest(workspace, name, loop)
+    ended = session.ended if session else None
+    if not session or not ended or ended.get("reason") != QUESTION or messages.has_note(session.folder):
+        return ""
+    return str(ended.get("question") or "")
+
+
+def require_answer(workspace: str, name: str, loop: str) -> None:
+    """Raise Undecided if the loop's agent asked something that has not been answered."""
+    if question := question_of(workspace, name, loop):
+        raise Undecided(f"'{name}' asks: {question} Nothing was started.", f'Answer it: rooda answer {name} "…"')
+
+
+def answer(workspace: str, name: str, loop: str, text: str) -> None:
+    """Store the answer, which the next prompt has. UsageProblem without a question; OSError if it can't be written."""
+    question, session = question_of(workspace, name, loop), history.newest(workspace, name, loop)
+    if not question or session is None:
+        raise UsageProblem(f"'{name}' asks nothing.", "See: rooda status")
+    messages.leave(workspace, session.run, loop, messages.NOTE, in_words(question, text))
+
+
+def in_words(question: str, text: str) -> str:
+    return f"You asked: {question}\nThe answer: {text}"
