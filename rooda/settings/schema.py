@@ -561,9 +561,7 @@ SANDBOX = {
         "what agents may reach: agent: the agent's own hosts and those of hosts; on: everything, this machine too",
         trust=RUNS,
     ),
-    "gates": Key(
-        FLAG, "gates, checks, sensors and verifications run in the sandbox, too; default: true", trust=RUNS
-    ),
+    "gates": Key(FLAG, "gates, checks, sensors and verifications run in the sandbox, too; default: true", trust=RUNS),
     "gate_network": Key(
         word(*GATE_NETWORKS),
         "what gates and checks may reach: hosts: those of hosts; default: off",
