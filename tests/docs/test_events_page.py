@@ -162,7 +162,7 @@ def recorded(ws: Workspace) -> list[dict[str, Any]]:
 
 
 def judged(ws: Workspace) -> list[str]:
-    """Runs that end red, stuck, blocked and asking, one that undoes, commits and is refused, and one that is cut off."""
+    """Runs that end red, stuck, blocked and asking, one that undoes, commits and is refused, and one cut off."""
     shutil.rmtree(f"{ws.path}/.rooda", ignore_errors=True)
     ws.procedure("stuck", 'count_failures = "no-progress"\nstuck_after = 1\n', gates={"tests": "false"})
     ws.procedure("blocked", "promise_signals = true\nblocked_threshold = 1\n")
