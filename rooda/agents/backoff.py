@@ -17,7 +17,7 @@ _AHEAD = re.compile(
 )
 _FILLER = (
     r"""(?:[\s,:=·"'~-]|at|on|after|in|by|for|until|another|about|around"""
-    r"|approximately|roughly|the|limit|will|be|is|date)*"
+    r"|approximately|roughly|the|limit|will|be|is|date|next)*"
 )
 _SPAN = re.compile(rf"{_FILLER}((?:\d+(?:\.\d+)?\s*{_UNIT}(?:,?\s*(?:and\s+)?))+)", re.I)
 _ONE = re.compile(rf"{_FILLER}(?:less than |under )?(?:an?|one|1) (minute|hour|day|week)(?!s?,? (?:and )?\d|\w)", re.I)
@@ -26,18 +26,35 @@ _HEADER = re.compile(
 )
 _IN_SECONDS = re.compile(r"(?:resets?|retry)_in_seconds[\"']?\s*[:=]\s*(\d+)", re.I)
 _TIME = r"(?P<hour>\d{1,2})(?::(?P<minute>\d\d)(?::\d\d)?)?\s*(?P<half>[ap]\.?m\b\.?)?"
-_ZONE = r"(?:\s*(?:\((?P<zone>[\w/+-]+)\)|(?P<utc>Z|UTC|GMT)\b))?(?P<offset>[+-]\d\d:?\d\d\b)?"
-_NAMED_DAY = r"(?P<month>[A-Z][a-z]{2})[a-z]*\.?\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?(?:,?\s+(?P<year>\d{4}))?"
-_CLOCK = re.compile(rf"{_FILLER}{_TIME}{_ZONE}", re.I)
-_NAMED = re.compile(rf"{_FILLER}{_NAMED_DAY}(?:,?\s+(?:at\s+)?{_TIME})?{_ZONE}", re.I)
-_DAY_FIRST = re.compile(
-    rf"{_FILLER}(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?P<month>[A-Z][a-z]{{2}})[a-z]*\.?(?:,?\s+(?P<year>\d{{4}}))?"
-    rf"(?:,?\s+(?:at\s+)?{_TIME})?{_ZONE}",
-    re.I,
+_PLACES = {
+    **dict.fromkeys(("PT", "PST", "PDT", "PACIFIC"), "America/Los_Angeles"),
+    **dict.fromkeys(("MST", "MDT"), "America/Denver"), **dict.fromkeys(("CST", "CDT"), "America/Chicago"),
+    **dict.fromkeys(("ET", "EST", "EDT"), "America/New_York"), **dict.fromkeys(("CET", "CEST"), "Europe/Berlin"),
+    "BST": "Europe/London", "JST": "Asia/Tokyo", "Z": "UTC", "UTC": "UTC", "GMT": "UTC",
+}  # fmt: skip
+_ZONE = (
+    rf"(?:\s*(?:\((?P<zone>[\w/+-]+)\)|\(?(?P<place>{'|'.join(_PLACES)})(?![a-z])\)?))?"
+    r"(?P<offset>[+-]\d\d?(?::?\d\d)?\b)?"
 )
-_ISO = re.compile(rf"{_FILLER}(?P<year>\d{{4}})-(?P<month>\d\d)-(?P<day>\d\d)(?:[T ]{_TIME})?(?:\.\d+)?{_ZONE}", re.I)
-_SLASHED = re.compile(
-    rf"{_FILLER}(?P<month>\d{{1,2}})/(?P<day>\d{{1,2}})/(?P<year>\d{{4}})(?:,?\s+{_TIME})?{_ZONE}", re.I
+_WEEKDAY = "mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nesday)?|thu(?:r(?:s(?:day)?)?)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?"
+_ON = rf"(?P<on>today|tomorrow|{_WEEKDAY})\b"
+_BEFORE = rf"{_FILLER}(?:(?:{_WEEKDAY})[.,]?\s+)?"  # before a date, which says the same
+_AT = r"(?:,?\s+(?:at\s+)?"
+_MONTH = r"(?P<month>[A-Z][a-z]{2})[a-z]*\.?"
+_NAMED_DAY = rf"{_MONTH}\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s+(?P<year>\d{{4}}))?"
+_DAY_FIRST = rf"(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?: of)?\s+{_MONTH}(?:,?\s+(?P<year>\d{{4}}))?"
+_YEAR_FIRST = r"(?P<year>\d{4})[-/](?P<month>\d\d)[-/](?P<day>\d\d)"
+_DATES = tuple(
+    re.compile(pattern, re.I)
+    for pattern in (
+        rf"{_BEFORE}{_YEAR_FIRST}(?:[T ]{_TIME})?(?:\.\d+)?{_ZONE}",
+        rf"{_BEFORE}(?P<month>\d{{1,2}})/(?P<day>\d{{1,2}})/(?P<year>\d{{4}}){_AT}{_TIME})?{_ZONE}",
+        rf"{_BEFORE}(?P<day>\d{{1,2}})\.(?P<month>\d{{1,2}})\.(?P<year>\d{{4}}){_AT}{_TIME})?{_ZONE}",
+        rf"{_BEFORE}{_NAMED_DAY}{_AT}{_TIME})?{_ZONE}",
+        rf"{_BEFORE}{_DAY_FIRST}{_AT}{_TIME})?{_ZONE}",
+        rf"{_FILLER}{_ON}{_AT}{_TIME})?{_ZONE}",
+        rf"{_FILLER}{_TIME}{_ZONE}(?:,? (?:on )?{_ON})?",
+    )
 )
 
 
@@ -50,11 +67,14 @@ class Moment(NamedTuple):
     hour: int
     minute: int
     zone: str
+    on: str = ""  # "today", "tomorrow", or the first three letters of a weekday
 
 
 ToEpoch = Callable[[Moment], float | None]  # returns the next Unix time at which a clock in its zone shows the moment
 LATEST = 4_102_444_800  # the year 2100
-_EPOCH = re.compile(r"\|\s*(\d{10})\b")  # "usage limit reached|1770000000"
+_EPOCH = re.compile(  # "usage limit reached|1770000000", "resetsAt": 1770000000000
+    r"(?:\||\bresets? at |(?:\b|[-_])resets?(?:_?at|_?time)?[\"']?\s*[:=]\s*[\"']?)\s*(\d{10})(?:\d{3})?(?!\d)", re.I
+)
 
 
 def parse_reset(text: str, now: float, to_epoch: ToEpoch) -> float | None:
@@ -70,9 +90,10 @@ def _reset_time(text: str, now: float, to_epoch: ToEpoch) -> float | None:
         return now + float(header[2]) * (0.001 if header[1] == "ms" else 1.0)
     if seconds := _IN_SECONDS.search(text):
         return now + float(seconds[1])
+    text = re.sub(r"\b(?:12 )?midnight\b", "00:00", re.sub(r"\b(?:12 )?noon\b", "12:00", text))
     for word in _AHEAD.finditer(text):
         rest = text[word.end() : word.end() + 120]
-        if (span := _seconds_ahead(rest)) is not None:
+        if (span := _seconds_ahead(rest, word[0].lower())) is not None:
             return now + span
         found = (each.match(rest) for each in _dates_after(word[0].lower()))
         moment = next((made for match in found if match and (made := _moment(match))), None)
@@ -83,12 +104,12 @@ def _reset_time(text: str, now: float, to_epoch: ToEpoch) -> float | None:
 
 def _dates_after(word: str) -> tuple["re.Pattern[str]", ...]:
     """Return the date and time patterns to try after a word; none after `in`, or `in 10 organizations` would match."""
-    return () if word == "in" else (_ISO, _SLASHED, _NAMED, _DAY_FIRST, _CLOCK)
+    return () if word == "in" else _DATES
 
 
-def _seconds_ahead(text: str) -> float | None:
-    """Return the duration at the beginning of the text; None if there is none."""
-    if one := _ONE.match(text):
+def _seconds_ahead(text: str, word: str) -> float | None:
+    """Return the duration at the beginning of the text after a word; None if there is none."""
+    if word != "in" and (one := _ONE.match(text)):  # "10 requests in a day" is no reset
         return _SECONDS[one[1][0].lower()]
     found = _SPAN.match(text)
     return _seconds(found[1]) or None if found else None
@@ -102,13 +123,23 @@ def _seconds(text: str) -> float:
 
 def _moment(found: "re.Match[str]") -> Moment | None:
     """Return the time that a match names, None if it is invalid; a date without a time means its first minute."""
-    groups = {"month": "", "day": "", "year": "", **found.groupdict()}
-    time = _time_of_day(groups, has_date=bool(groups["day"]))
+    groups = {"month": "", "day": "", "year": "", "on": "", **found.groupdict()}
+    on = (groups["on"] or "").lower()
+    time = _time_of_day(groups, has_date=bool(groups["day"]) or on not in ("", "today"))
     month = _month(groups["month"])
     if time is None or month is None:
         return None
-    zone = groups["zone"] or ("UTC" if groups["utc"] else groups["offset"] or "")
-    return Moment(int(groups["year"] or 0), month, int(groups["day"] or 0), *time, zone)
+    on = on if on in ("today", "tomorrow") else on[:3]
+    return Moment(int(groups["year"] or 0), month, int(groups["day"] or 0), *time, _zone(groups), on)
+
+
+def _zone(groups: Mapping[str, str | None]) -> str:
+    """Return a zone's name, or an offset in the form `+0200`; "" if the match has none."""
+    if offset := groups["offset"]:
+        digits = offset[1:].replace(":", "")
+        return f"{offset[0]}{digits if len(digits) == 4 else f'{digits:0>2}00'}"
+    zone = groups["zone"] or groups["place"] or ""
+    return _PLACES.get(zone.upper(), zone)
 
 
 def _time_of_day(groups: Mapping[str, str | None], has_date: bool) -> tuple[int, int] | None:

@@ -67,7 +67,7 @@ _MONEY = re.compile(
     r"|exceeded your current quota|quota exceeded\. check your plan|check your plan"
     r"|upgrade (?:your|to an?|the|to) (?:[\w-]+ )*?to continue"
     r"|api[- ]?key\b.{0,20}\bquota\b|run out of quota|card (?:was |has been )?declined|account is in arrears"
-    r"|free trial (?:has )?(?:ended|expired)|subscribe to continue"
+    r"|(?:trial|subscription) (?:has |is )?(?:expired|ended|over)|subscribe to continue"
     r"|update (?:your )?payment|payment (?:is )?required|billing(?! (?:cycle|period))|overdue",
     re.I,
 )
@@ -76,12 +76,17 @@ _SPAN = (
     r"|session|free|fair[- ]use|subscription|plan)"
 )
 _BOUND = r"(?:limit|quota|allowance|allotment|cap)"
-_OTHER = r"(?:rate|context|output|turns?|steps?|iterations?|tool|size|max\w*|length|time|retry|file|memory)"
+_OTHER = (  # what else has a limit
+    r"(?:rate|context|output|turns?|steps?|iterations?|tools?|size|maximum|max[-_]\w+|max turns?|length|time|timeout"
+    r"|retry|retries|files?|memory|heap|stack|threads?|process(?:es)?|cgroup|lines?|recursion|subagents?|upload|body|depth)"
+)
 _LIMIT = re.compile(
     rf"\busage limits?\b(?!:)|\b{_SPAN}(?: [\w-]+){{0,3}} {_BOUND}s?\b"
-    rf"|\b(?:hit|reached|exceeded|exhausted|used up) (?:your|the|its|their|this) (?!(?:\S+ )?{_OTHER}\b)"
+    r"|\b(?:run out of|out of|used up|used) (?:all )?(?:[\w-]+ ){0,2}(?:messages|prompts|requests|generations)\b"
+    r".{0,30}\b(?:today|this (?:day|week|month|period)|window)\b"
+    rf"|\b(?:hit|reached|exceeded|exhausted|used up) (?:your|the|its|their|this) (?!(?:\S+ ){{0,3}}?{_OTHER}\b)"
     rf"(?:[\w./'-]+ ){{0,5}}?{_BOUND}s?\b"
-    rf"|(?<!rate )(?<!size )(?<!recursion )\b{_BOUND} (?:has been |was |is )?(?:reached|hit|used up)\b"
+    rf"|(?:^|[^\w\s] ?|\b(?!{_OTHER} )[\w'./-]+ )\b{_BOUND} (?:has been |was |is )?(?:reached|hit|used up)\b"
     rf"|\b(?:{_BOUND}|usage) (?:will )?(?:resets?|renews?|refresh(?:es)?)\b"
     r"|\bout of (?:[\w-]+ )?usage\b|per[ _-]?day|\b[rt]pd\b|\bbilling (?:cycle|period)|\bpremium requests?\b"
     r"|\b(?:again|retry|resets?|wait|back|available) (?:in |for |after )?(?:about |~ ?)?\d+(?:\.\d+)? ?"
@@ -94,6 +99,7 @@ _LONG = re.compile(rf"\b\d+(?:\.\d+)? ?(?:hours?|hrs?|h|days?|d)\b|\d+h\d+m|\b{_
 # A sentence that warns of a limit, explains one, or counts what is left: the call itself was not refused.
 _WARNING = re.compile(
     r"approaching|nearing|\bclose to\b|\bnear(?:ly)? (?:your|the)\b|\balmost\b|running low|getting low"
+    r"|\bnearly (?:reached|used)|\bexpected\b|\bincludes? \d|\bfaster\b"
     r"|(?<!\d)\d{1,2}(?:\.\d+)? ?%|^(?!.*\b(?:no|zero|0)\b).*(?:\bremaining\b|\bleft (?:this|in|until|before|for|of)\b)"
     r"|\bwill (?:soon )?(?:hit|reach|exceed|run out)|\babout to (?:hit|reach)|\bsoon (?:hit|reach)"
     r"|\b(?:if|when|once|before|until|unless|whenever|after|as) (?:you|the|your|a|an|this|it)\b.{0,40}"
@@ -157,7 +163,8 @@ def account_kind(message: str, code: str = "", status: int | None = None, second
     if status == 402 or _MONEY.search(telling):
         return _of_money(status, seconds)
     if _LIMIT.search(telling) and not (_RATE.search(telling) and not _is_long(telling, seconds)):
-        return Kind.LIMIT
+        is_short = status == 429 and seconds is not None and seconds < 600 and not _LONG.search(telling)
+        return Kind.THROTTLE if is_short else Kind.LIMIT
     return None
 
 

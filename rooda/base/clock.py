@@ -92,10 +92,16 @@ def parse_time(text: str) -> float | None:
         return None
 
 
-def next_occurrence(present: float, year: int, month: int, day: int, hour: int, minute: int, zone: str) -> float | None:
+WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+
+
+def next_occurrence(
+    present: float, year: int, month: int, day: int, hour: int, minute: int, zone: str, on: str = ""
+) -> float | None:
     """Return the next time at which a clock in `zone` shows this date and time; None if there is none.
 
     Month 0 means today or tomorrow, year 0 this year or the next. The zone is a name or an offset such as `+02:00`.
+    `on` is "today", "tomorrow" or a weekday such as "mon", instead of a date.
     """
     import datetime
     import zoneinfo
@@ -109,7 +115,10 @@ def next_occurrence(present: float, year: int, month: int, day: int, hour: int, 
             shown = shown.replace(year=year or today.year, month=month, day=day)
         if month and not year and shown.timestamp() < present - 86_400:
             shown = shown.replace(year=today.year + 1)  # ValueError, thus None, if next year has no 29 February
-        if not month:  # in autumn one hour occurs twice: use the first that is not over
+        if on == "tomorrow" or on in WEEKDAYS:
+            shown += datetime.timedelta(days=1 if on == "tomorrow" else (WEEKDAYS.index(on) - today.weekday()) % 7)
+            shown += datetime.timedelta(days=7 if shown.timestamp() + 60 < present else 0)
+        elif not month and not on:  # in autumn one hour occurs twice: use the first that is not over
             choices = (shown.replace(fold=0), shown.replace(fold=1), shown + datetime.timedelta(days=1))
             shown = next(each for each in choices if each.timestamp() + 60 > present)
         return shown.timestamp()  # raises OverflowError for the year 1
