@@ -84,7 +84,6 @@ def _cancelled(here: Where, loop: Loop, reason: str) -> int:
     finally:
         if held:
             held.release()
-    click.echo(
-        f"Cancelled {named(loop)}. {kept}" if kept else f"{named(loop, True)} has ended; there is nothing to cancel."
-    )
+    nothing = f"{named(loop, True)} has no saved state; there is nothing to cancel."
+    click.echo(f"Cancelled {named(loop)}. {kept}" if kept else nothing)
     return OK

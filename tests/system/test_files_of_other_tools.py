@@ -91,8 +91,9 @@ def test_L_07_a_goal_asks_before_it_takes_the_place(ws: Workspace, form: str) ->
     before = [seen(path) for path in paths]
     ran = ws.rooda(*words)
     assert ran.code == 3 and "rooda did not write these files" in ran.err and ".loop/state.json: " in ran.err, ran.both
-    for also in (["goal", "continue"], ["goal", "cancel"], ["goal", "status"], ["status"], ["resume", "--all"]):
-        assert "Traceback" not in ws.rooda(*also).both
+    also_tried = "goal continue,goal cancel,goal status,goal clean --yes,status,resume --all,cancel goal"
+    for also in also_tried.split(","):
+        assert "Traceback" not in ws.rooda(*also.split()).both
     assert "not written by rooda" in ws.rooda("goal", "status").out and not ws.calls
     assert [seen(path) for path in paths] == before
     ran = ws.rooda(*words, "--yes")
@@ -134,6 +135,23 @@ def test_L_07_a_state_that_appears_between_two_sessions_is_kept(ws: Workspace) -
     assert ws.json(".loop/state.json") == SEEDS
     assert ws.rooda(*loops.goal_words("--headless")).code == 3
     assert ws.json(".loop/state.json") == SEEDS
+
+
+@pytest.mark.parametrize("words", [("goal", "cancel"), ("cancel", "goal"), ("goal", "clean", "--yes")], ids="-".join)
+def test_L_07_a_refused_start_claims_nothing(ws: Workspace, words: tuple[str, ...]) -> None:
+    """A start that its precheck refuses leaves .loop/.gitignore; another tool's state file survives all the same."""
+    criterion = {"name": "hello", "verification": "execution", "command": "test -f hello"}
+    ws.write("plan.json", json.dumps({"criteria": [criterion], "steps": ["write hello"]}))
+    start = ("Improve it", "--plan", "plan.json", "--ai-cmd", "false")
+    for form in ("another schema", "text"):
+        path = put(ws, ".loop/state.json", form)
+        before = seen(path)
+        assert ws.rooda("goal", "run", *start, "--headless", "--yes").code == 3
+        assert os.path.exists(ws.file(".loop/.gitignore"))
+        ws.rooda(*words)
+        found = [each for each in path.parent.iterdir() if each.name.startswith("state.json") and seen(each) == before]
+        assert found, form
+        path.unlink(missing_ok=True)
 
 
 def test_L_07_a_reflex_loop_is_written_beside_others(ws: Workspace) -> None:

@@ -6,6 +6,7 @@ from rooda.base import files
 from rooda.base.json import Json
 from rooda.errors import OK, StateDamaged, Undecided
 from rooda.loops.goal import files as goal_files
+from rooda.loops.goal import foreign
 from rooda.loops.goal.files import Place
 from rooda.loops.goal.store import unfinished
 from rooda.processes import lock
@@ -19,6 +20,9 @@ def clean(where: Where, typed: Json) -> int:
     _require_ended(place)
     reports = goal_files.reports(place)
     kept = [path for path in (place.state, place.run, place.journal) if os.path.lexists(path)]
+    if not foreign.is_ours(place):
+        foreign.refuse(place)
+        reports = {}
     if not (reports or kept):
         say("Nothing to remove.")
         return OK
@@ -26,6 +30,8 @@ def clean(where: Where, typed: Json) -> int:
         answer = questions.typed_answer("Remove the files of the last goal in .loop, with its evidence? [y/N] ")
         if (answer or "").strip().lower() not in ("y", "yes"):
             raise Undecided("Not confirmed; nothing was removed.", "Confirm with: --yes")
+    if aside := foreign.keep_state(place):
+        say(f"Kept, since rooda may not have written it: {os.path.relpath(aside, place.workspace)}")
     for path in reports:
         files.remove(path)
     goal_files.delete_state(place)

@@ -76,12 +76,18 @@ def end(place: Place, keep: bool) -> str:
     except StateDamaged as problem:
         foreign.refuse(place)
         say(f"{problem.what}; deleting its files.")
+        _say_kept(place, foreign.keep_state(place))
         goal_files.delete_state(place)
         return "Its run is kept: rooda logs goal"
     if state is None:
         return ""
     _end_goal(place, state, keep)
     return "Its report is kept: .loop/summary.md"
+
+
+def _say_kept(place: Place, path: str) -> None:
+    if path:
+        say(f"Kept, since rooda may not have written it: {os.path.relpath(path, place.workspace)}")
 
 
 def _wait_for_pause(place: Place) -> None:

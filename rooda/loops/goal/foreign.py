@@ -25,11 +25,7 @@ class Foreign(NamedTuple):
 
 def is_ours(place: Place) -> bool:
     """True if rooda created `.loop`, or has a goal there."""
-    try:
-        known = load(place) is not None
-    except StateDamaged:
-        known = False
-    return known or place.seal.exists or _content(place.file(".gitignore")) == IGNORED
+    return _has_goal(place) or place.seal.exists or _content(place.file(".gitignore")) == IGNORED
 
 
 def find(place: Place) -> list[Foreign]:
@@ -84,8 +80,21 @@ def _steps(found: dict[str, Any]) -> str:
 
 
 def shown(place: Place) -> str:
-    """Return what a status shows of a `.loop` that is not rooda's; "" if it is rooda's."""
-    return "" if is_ours(place) else "; ".join(f"{name}: {what}" for name, what in find(place) if "state" in name)
+    """Return what a status shows of a `.loop` without a goal of rooda; "" if there is one, or no state file."""
+    return "" if _has_goal(place) else "; ".join(f"{name}: {what}" for name, what in find(place) if "state" in name)
+
+
+def keep_state(place: Place) -> str:
+    """Rename a state file that is not known to be rooda's before files are deleted; return its new path, or ""."""
+    unknown = not (_has_goal(place) or place.seal.exists) or bool(find(place))
+    return files.set_aside(place.state, FOREIGN) if unknown and os.path.lexists(place.state) else ""
+
+
+def _has_goal(place: Place) -> bool:
+    try:
+        return load(place) is not None
+    except StateDamaged:
+        return False
 
 
 def refuse(place: Place) -> None:
