@@ -80,7 +80,8 @@ class Bench:
             text += "\n".join((f"[agents.{self.name}]", *rows))
         self.ws.config(text)
         path = os.pathsep.join((install.commands(self.cli), self.ws.env["PATH"]))
-        return {**{key: value for key, value in made.env.items() if value}, "PATH": path, "TZ": "UTC"}
+        env = {"GOOSE_MODEL": model} if self.name == "goose-acp" else {}  # it starts no session without this variable
+        return {**{key: value for key, value in made.env.items() if value}, **env, "PATH": path, "TZ": "UTC"}
 
     def start(self, turns: list[Json], settings: Json, url: str = "", model: str = "") -> Running:
         """Start the build."""

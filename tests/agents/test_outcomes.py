@@ -94,6 +94,7 @@ def test_an_interrupted_call_is_not_a_success(name: str) -> None:
         ("gemini/no_credit", "auth"),
         ("gemini/server_error", "timeout"),
         ("opencode/context_overflow", "context_overflow"),
+        ("openhands/context_overflow", "context_overflow"),
         ("opencode/rate_limit_wait", "timeout"),
         ("claude/tool_int", "timeout"),
         ("claude/stall_int", "timeout"),
@@ -116,6 +117,8 @@ def test_a_failed_attempt_is_not_the_cause_after_an_answer() -> None:
 def test_a_circle_is_seen() -> None:
     """opencode is in a compaction loop after several context overflows; one is not a loop."""
     assert hang_detection.repeats_overflow("opencode", str(GOLDEN / "opencode/context_overflow.out"))
+    assert hang_detection.repeats_overflow("openhands", str(GOLDEN / "openhands/context_overflow.out"))
+    assert not hang_detection.repeats_overflow("openhands", str(GOLDEN / "openhands/success.out"))
     assert not hang_detection.repeats_overflow("opencode", str(GOLDEN / "opencode/overflow_once.out"))
     assert not hang_detection.repeats_overflow("opencode", str(GOLDEN / "opencode/success.out"))
     assert not hang_detection.repeats_overflow("opencode", "/nowhere")

@@ -1,6 +1,7 @@
 """Reads the output of `openhands --headless --json`: a record on a line, between boxes drawn for people.
 
-It exits with 0 after an error of the service, too; the record of the error is then its last.
+It exits with 0 after an error of the service, too; the record of the error is then its last. When the context is full,
+openhands condenses the conversation and asks again; if that does not help, it does so forever.
 """
 
 import re
@@ -11,6 +12,7 @@ from rooda.agents.records import Usage
 from rooda.base.json import Json
 
 EDITING = ("create", "str_replace", "insert")
+OVERFLOW = "context_window"  # the code for errors that it does not report itself
 KINDS = (
     *("SystemPromptEvent", "MessageEvent", "ActionEvent", "ObservationEvent", "AgentErrorEvent", "PauseEvent"),
     *("ConversationErrorEvent", "ConversationStateUpdateEvent", "Condensation", "CondensationRequest"),
@@ -20,6 +22,8 @@ _ID = re.compile(r"Conversation ID: (\w+)")
 
 def take(record: Json, into: Gathered) -> None:
     kind = record.get("kind")
+    if kind == "ActionEvent" or (kind == "MessageEvent" and record.get("source") == "agent"):
+        _progress(into)
     if kind == "MessageEvent" and record.get("source") == "agent":
         into.add_message(_words(inner(record, "llm_message"), "content"))
         into.ended = True
@@ -30,6 +34,17 @@ def take(record: Json, into: Gathered) -> None:
     elif kind == "ConversationErrorEvent":
         into.ended = False
         into.fail(record.get("detail"), record.get("code"))
+    elif kind == "CondensationRequest":
+        into.memory["overflows"] = into.memory.get("overflows", 0) + 1
+        if into.memory["overflows"] > 1:
+            into.fail("It condenses the conversation again and again; the context stays too full.", OVERFLOW)
+
+
+def _progress(into: Gathered) -> None:
+    """Record that the model has answered: condensing the conversation has helped."""
+    into.memory["overflows"] = 0
+    if into.error == OVERFLOW:
+        into.error = into.message = ""
 
 
 def _action(record: Json, into: Gathered) -> None:
@@ -80,4 +95,5 @@ READER = Reader(
         ),
     ),
     shell=("terminal",),
+    compacts_forever=True,
 )
