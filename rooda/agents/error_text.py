@@ -100,7 +100,9 @@ _LONG = re.compile(rf"\b\d+(?:\.\d+)? ?(?:hours?|hrs?|h|days?|d)\b|\d+h\d+m|\b{_
 _WARNING = re.compile(
     r"approaching|nearing|\bclose to\b|\bnear(?:ly)? (?:your|the)\b|\balmost\b|running low|getting low"
     r"|\bnearly (?:reached|used)|\bexpected\b|\bincludes? \d|\bfaster\b"
-    r"|(?<!\d)\d{1,2}(?:\.\d+)? ?%|^(?!.*\b(?:no|zero|0)\b).*(?:\bremaining\b|\bleft (?:this|in|until|before|for|of)\b)"
+    r"|(?<!\d)\d{1,2}(?:\.\d+)? ?%"
+    r"|^(?!.*\b(?:no|zero|0) (?:[\w-]+ ){0,3}(?:remaining|left)\b)"
+    r".*(?:\bremaining\b|\bleft (?:this|in|until|before|for|of)\b)"
     r"|\bwill (?:soon )?(?:hit|reach|exceed|run out)|\babout to (?:hit|reach)|\bsoon (?:hit|reach)"
     r"|\b(?:if|when|once|before|until|unless|whenever|after|as) (?:you|the|your|a|an|this|it)\b.{0,40}"
     r"\b(?:hit|reach|exceed|run out|limit)|\bto avoid|counts? (?:toward|against)"

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from rooda.agents.records import Agent
 from rooda.base import clock, dirs, files
 from rooda.base.json import Json
 from rooda.base.json import loads as json_of
-from rooda.base.text import columns, escape_line
+from rooda.base.text import columns, escape_line, width
 from rooda.errors import FAILED, OK, AgentMissing, ConfigProblem, UsageProblem, code_of_signal
 from rooda.loops import configuration, trusting
 from rooda.loops.options import DASH_H, RunOptions, tab_agents
@@ -23,7 +24,8 @@ from rooda.settings.agents import agents as names
 from rooda.settings.check import NAME
 from rooda.settings.types import COMMAND, nearest
 from rooda.settings.where import where
-from rooda.views.agents_table import HEAD, NONE, Row, row_of
+from rooda.views.agents_table import HEAD, NONE, Row, parts, row_of
+from rooda.views.live import is_terminal, size
 
 if TYPE_CHECKING:
     from rooda.agentkit.check import Check
@@ -58,8 +60,12 @@ def agents(ctx: click.Context, as_json: bool) -> int:
 
 
 def _print(rows: list[Json]) -> None:
-    """Print the table, then how to install the agents that are missing."""
-    click.echo("\n".join(map(escape_line, columns([HEAD, *map(_cells, rows)]))))
+    """Print the table, in two parts on a narrow terminal, then how to install the agents that are missing."""
+    table = [HEAD, *map(_cells, rows)]
+    tables = [columns(table)]
+    if is_terminal(sys.stdout) and max(map(width, tables[0])) > size(sys.stdout)[0]:
+        tables = [columns(part) for part in parts(table)]
+    click.echo("\n\n".join("\n".join(map(escape_line, lines)) for lines in tables))
     missing = [(row["name"], row["install"]) for row in rows if not row["installed"] and row["install"]]
     if missing:
         click.echo("\nTo install:\n" + "\n".join(map(escape_line, columns(missing))))

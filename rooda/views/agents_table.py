@@ -2,13 +2,15 @@
 
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rooda.agents.reader import ACP, ASKING, of_program
 
 HEAD = ("AGENT", "INSTALLED", "UNATTENDED", "TOKENS", "DOLLARS", "TOOL RULES", "LIMITS SEEN", "TESTED")
 NONE = "-"
+_FIRST = (0, 1, 2, 7)  # columns of the first of two tables, for a narrow terminal: what can be used here
+_SECOND = (0, 3, 4, 5, 6)  # what rooda learns from the agent
 _RULES = {"read_only": "read-only", "allow": "allow", "deny": "deny"}
 
 
@@ -33,6 +35,11 @@ def row_of(table: Mapping[str, Any], tested: bool) -> Row:
         rules=", ".join(word for key, word in _RULES.items() if key in table or _asks(table)) or NONE,
         limits="yes" if "limits" in known else NONE,
     )
+
+
+def parts(table: Sequence[Sequence[str]]) -> list[list[list[str]]]:
+    """Return the table as two that are less wide."""
+    return [[[row[place] for place in places] for row in table] for places in (_FIRST, _SECOND)]
 
 
 def _asks(table: Mapping[str, Any]) -> bool:

@@ -5,8 +5,10 @@ and a second INT in the middle of a command). NAME is an agent of tests/kit/clis
 the same CLI over the Agent Client Protocol. CLIs that are not installed are left out. Exit 1 if a line is wrong.
 """
 
+import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -106,6 +108,12 @@ class Bench:
         code = running.finish(PATIENCE)
         return Trial(code, time.monotonic() - began, self.ws.events(), self.ws.leftovers(), running.both)
 
+    def forget(self, mark: str) -> None:
+        """Remove a file and the runs so far, which a new one would continue."""
+        if os.path.exists(mark):
+            os.unlink(mark)
+        shutil.rmtree(self.ws.file(".rooda"), ignore_errors=True)
+
     def asked(self) -> bool:
         """Was the model asked for an answer?"""
         return any(request.get("turn") for request in self._server.requests)
@@ -162,15 +170,15 @@ def stops(bench: Bench) -> Iterator[tuple[bool, list[str]]]:
     """In the middle of a command, or of an answer where there are none; nothing is left."""
     for name, sent in SIGNALS.items():
         mark = bench.ws.file("started")
-        if os.path.exists(mark):
-            os.unlink(mark)
+        bench.forget(mark)
         late: Json = {"text": "Too late.", "delay": 900}
         hang = late if bench.test.get("answer") else {"shell": "touch started; sleep 900"}
         running = bench.start([hang], {"failure_threshold": 1})
         until(_begun(bench, mark, running), PATIENCE, "the command to begin")
         begun, began = running.process.poll() is None, time.monotonic()
         for number in sent:
-            running.signal(number)
+            with contextlib.suppress(ProcessLookupError):  # it may have ended by the first
+                running.signal(number)
             time.sleep(0.3 if len(sent) > 1 else 0)
         trial = bench.finish(running, began)
         good = begun and trial.code == 128 + sent[0] and not trial.left

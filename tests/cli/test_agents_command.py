@@ -64,6 +64,20 @@ def test_A_13_one_table_of_agents(bare: Workspace) -> None:
     assert re.search(r"^gemini +npm install -g @google/gemini-cli$", missing, re.MULTILINE)
 
 
+def test_A_13_two_tables_on_a_narrow_terminal(bare: Workspace) -> None:
+    """80 columns hold all facts of the agents that ship; a wide terminal has one table."""
+    narrow, wide = (bare.terminal("agents", columns=columns) for columns in (80, 160))
+    assert narrow.finish() == wide.finish() == 0
+    tables = narrow.out.partition("To install:")[0].split("\r\n\r\n" if "\r\n" in narrow.out else "\n\n")
+    heads = [re.split(" {2,}", each.splitlines()[0]) for each in tables if each.strip()]
+    assert heads == [
+        ["AGENT", "INSTALLED", "UNATTENDED", "TESTED"],
+        ["AGENT", "TOKENS", "DOLLARS", "TOOL RULES", "LIMITS SEEN"],
+    ]
+    assert max(len(line) for each in tables for line in each.splitlines()) <= 80
+    assert re.search(r"^AGENT +INSTALLED +UNATTENDED +TOKENS .*TESTED", wide.out, re.MULTILINE)
+
+
 def test_A_13_the_shipped_versions_are_those_that_the_tests_run(bare: Workspace) -> None:
     """Of an agent that nobody has tested here, the table names the version of rooda's own tests."""
     tested = {name: row["tested"] for name, row in facts(bare).items() if name in pinned.NAMES}
