@@ -161,6 +161,14 @@ LIMIT = {"code": -32603, "message": "Internal error", "data": {"errorKind": "rat
         ([{"error": LIMIT}], "rate_limit", "Internal error: Slow down."),
         ([{"error": {"code": 401, "message": "invalid x-api-key"}}], "auth", "invalid x-api-key"),
         ([{"say": "Error: 401 Incorrect "}, {"say": "API key provided"}], "auth", "Error: 401"),
+        (
+            [
+                {"say": "Info: The context limit was exceeded. Compacting history and retrying..."},
+                {"say": "Error: The provider rejected the prompt as too long. Reduce context before retrying."},
+            ],
+            "context_overflow",
+            "Error: The provider",
+        ),
         ([{"say": "The docs say:\n\nError: 401 Incorrect API key provided"}], "ok", ""),
         ([{"result": {"stopReason": "max_tokens"}}], "agent_error", "ended its turn with max_tokens"),
         ([{"result": {"stopReason": "refusal"}}], "agent_error", "ended its turn with refusal"),

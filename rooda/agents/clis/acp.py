@@ -105,7 +105,7 @@ def _result(record: Json, into: Gathered) -> None:
 _ERROR = re.compile(r"Ran into this error: |Unable to continue: |[45]\d\d .+\n.*\(type=\w+ param=\w+\)")
 _PREFIX = re.compile(r"(?:\w+ )?error: |(?:execution|request|authentication|api call) failed: |[45]\d\d [{\"]", re.I)
 _STATUS = re.compile(r"\b[45]\d\d\b")
-_RETRYING = re.compile(r"Info: .*\bRetrying\.\.\.\s*")  # a message of copilot's own
+_RETRYING = re.compile(r"Info: .*\bretrying\.\.\.\s*", re.I)  # a message of copilot's own
 
 
 def is_error(text: str) -> bool:
