@@ -102,7 +102,7 @@ def _watched(
 
     walls = SessionWalls(project, setup, env)
     try:
-        with walls.watched(folder, lambda event: None):
+        with walls.watched(folder, lambda event: None, (setup.agent,)):
             walled = walls.around(spec, setup.agent)
             yield walled
         files.remove_tree(os.path.dirname(walled.home))

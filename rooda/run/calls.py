@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from rooda.agents import call as agents_call
@@ -10,7 +10,7 @@ from rooda.agents import command
 from rooda.agents.context import CallContext
 from rooda.agents.last_words import last_words
 from rooda.agents.outcome import CONFIG, USAGE_LIMIT, refusal
-from rooda.agents.records import Call, Reply
+from rooda.agents.records import Agent, Call, Reply
 from rooda.base import clock, files, secrets
 from rooda.base.json import Json
 from rooda.errors import TERMINATED, Interrupted, LimitReached
@@ -118,7 +118,7 @@ class AgentCalls:
         agents = agents_call.prepare(calls, self._context, self._on_start, self._on_silence)
         checks = self._commands.specs(commands)
         try:
-            with self._walls.watched(self._folder.ready(), self._events.emit) if self._walls else nullcontext():
+            with self._watched([*(call.agent for call in calls), *([None] if checks else [])]):
                 ended = supervise.run_all([*agents.specs, *checks], self._context.signals, agents.tick, self._sync)
             replies = self._with_costs(agents.replies(ended[: len(agents.specs)]))
             replies = [self._judged_again(call, reply) for call, reply in zip(calls, replies, strict=True)]
@@ -131,6 +131,9 @@ class AgentCalls:
             agents.close()
         self._events.report_problem_of(self._folder)
         return replies, results_of(ended[len(agents.specs) :], checks)
+
+    def _watched(self, who: Sequence[Agent | None]) -> AbstractContextManager[None]:
+        return self._walls.watched(self._folder.ready(), self._events.emit, who) if self._walls else nullcontext()
 
     def _report_end(self, call: Call, reply: Reply, source: str | int) -> None:
         time, hidden = self._gate.session_seconds(), self._events.journal.hidden

@@ -73,6 +73,9 @@ class SessionWalls:
         sandbox = setup.sandbox
         choices = [None, *(setup.agent.choices if setup.agent else ())]
         self._chosen = {each and each.name: _chosen_for(each, sandbox, workspace) for each in choices}
+        outside = next((each for each in self._chosen.values() if each.why), None)
+        if outside and sandbox.mode == AUTO:  # then its gates are not in one, either
+            self._chosen[None] = outside
         self.mode = next((each.mode for each in self._chosen.values() if each.mode != OFF), OFF)
         self.why_off = next((each.why for each in self._chosen.values() if each.why), "")
         self._logins: dict[str, Logins] = {}
@@ -88,12 +91,13 @@ class SessionWalls:
         project_walls.prepare(self._project)
 
     @contextmanager
-    def watched(self, folder: str, emit: Emit) -> Iterator[None]:
+    def watched(self, folder: str, emit: Emit, who: Sequence[Agent | None] = (None,)) -> Iterator[None]:
         """Compare the guarded files before and after processes run, and put back what they have changed.
 
-        `folder`: the run's folder, in which their versions are kept.
+        `folder`: the run's folder, in which their versions are kept. `who`: the agents that run, None for commands.
         """
-        if self.mode != OFF:
+        is_guarded = any(self._mode(each) != OFF for each in who)
+        if is_guarded:
             self._guarded.begin()
         yield
         for problem in self._problems:
@@ -106,7 +110,7 @@ class SessionWalls:
         for logins in self._logins.values():
             logins.bring_back()
         self._logins.clear()
-        if self.mode != OFF:
+        if is_guarded:
             self._rounds += 1
             kept = os.path.join(folder, f"put-back-{self._rounds}")
             try:
