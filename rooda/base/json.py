@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 Record = TypeVar("Record")
@@ -36,7 +37,7 @@ def encode(record: Any) -> Any:
 
 def decode(kind: type[Record], data: Mapping[str, Any]) -> Record:
     """Build the NamedTuple `kind` from a JSON object. Unknown keys are ignored; missing ones need a default."""
-    hints = get_type_hints(kind)
+    hints = _hints(kind)  # type: ignore[arg-type]
     defaults: Mapping[str, Any] = getattr(kind, "_field_defaults", {})
     values = {}
     for key, hint in hints.items():
@@ -45,6 +46,11 @@ def decode(kind: type[Record], data: Mapping[str, Any]) -> Record:
         elif key not in defaults:
             raise Mismatch(f"key {key!r} is missing")
     return kind(**values)
+
+
+@cache
+def _hints(kind: Any) -> Mapping[str, Any]:
+    return get_type_hints(kind)
 
 
 def _value(hint: Any, value: Any, where: str) -> Any:
