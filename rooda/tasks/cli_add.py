@@ -195,7 +195,7 @@ def _import(here: Where, store: Store, base: Task, taken: Taken) -> int:
     """Add what the source has and the list lacks, and say what is edited or gone there."""
     read = _read(here, store, taken)
     if ring := sources.circle(read.drafts):
-        names = ", which waits for ".join(map(sources.name_of, [*ring, ring[0]]))
+        names = model.shown_ring([*map(sources.name_of, [*ring, ring[0]])], "after")
         raise UsageProblem(f"{taken.source}: its tasks wait for each other: {names}.", "Nothing was added.")
     with_gates = _may_become_gates(_plan(store, read).new, taken.yes)
     plans: list[Plan] = []

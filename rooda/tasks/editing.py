@@ -37,7 +37,8 @@ def edit(store: Store, number: int, change: Edit) -> Task:
         if task.branch and change.target not in (None, task.target):
             raise UsageProblem(f"Task {number} has begun on {task.target}; its target can't change.")
         if ring := model.cycle(number, change.after or (), store.look):
-            raise UsageProblem(f"Tasks would wait for each other: {' after '.join(map(str, ring))}.")
+            what = f"Tasks would wait for each other: {model.shown_ring(ring, 'after')}."
+            raise UsageProblem(what, "Nothing was changed.")
         return _with(task, change)
 
     for each in change.after or ():

@@ -19,6 +19,7 @@ PRIORITIES = ("high", "normal", "low")
 PROCEDURE = "procedure"  # the kind of a task whose loop is a procedure; other kinds have the names of the registry
 VERSION = 1  # of a task's file
 LONGEST_TITLE = 72  # characters
+LONGEST_RING = 8  # names of a circle in a message
 SLUG = 40  # characters of the title in a branch name
 
 
@@ -201,6 +202,12 @@ def cycle(number: int, after: Sequence[int], task_of: Callable[[int], Task | Non
                 before[further] = each
                 open_.append(further)
     return []
+
+
+def shown_ring(names: Sequence[object], word: str) -> str:
+    """Return the names of a circle, joined by a word; the middle of a long one is left out."""
+    shown = [*names] if len(names) <= LONGEST_RING else [*names[:4], "…", *names[-2:]]
+    return f" {word} ".join(map(str, shown))
 
 
 def exit_code(tasks: Iterable[Task]) -> int:

@@ -105,7 +105,7 @@ def test_T_02_a_command_becomes_a_gate_only_after_a_yes(repo: Workspace) -> None
 def test_T_02_tasks_of_a_list_that_wait_for_each_other_are_refused(repo: Workspace) -> None:
     repo.write("PLAN.md", "### Task 1: a\nDepends on: Task 2\n### Task 2: b\nDepends on: Task 1\n")
     done = repo.rooda("tasks", "add", "--from", "PLAN.md")
-    assert done.code == 2 and "Task 1, which waits for Task 2, which waits for Task 1." in done.err
+    assert done.code == 2 and "its tasks wait for each other: Task 1 after Task 2 after Task 1." in done.err
     assert listed(repo) == []
 
 
