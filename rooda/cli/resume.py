@@ -14,6 +14,7 @@ from rooda.base.dirs import shipped
 from rooda.cli import common
 from rooda.cli.exits import ERROR, WARNING
 from rooda.errors import FAILED, OK, UNDECIDED, Interrupted, RoodaError, Undecided, UsageProblem
+from rooda.git import traces
 from rooda.loops import launch, options, registry, signed, trusting
 from rooda.loops.registry import Loop
 from rooda.processes import capture, detach, lock
@@ -153,6 +154,9 @@ def resume_all(here: Where) -> tuple[int, list[CutOff]]:
                 continue
             codes[each] = FAILED
             codes[each] = _resume_in_background(each, haste)
+        for run in _runs_of_tasks(_everywhere(here)):
+            codes[run] = FAILED
+            codes[run] = _resume_tasks(run, haste)
     except Interrupted:
         click.echo(
             f"Interrupted before {each.loop.name} in {each.workspace} was resumed; the others were not resumed either.",
@@ -229,11 +233,45 @@ def _is_cut_off(session: history.SessionLog) -> bool:
     return cut_off(session.ended, session.question_open, folder.order_of(session.folder).get("order", ""))
 
 
+def _runs_of_tasks(folders: list[str]) -> Iterator[CutOff]:
+    """Yield each `rooda tasks run` that was cut off; its loops are its own, and no list of workspaces has them."""
+    seen = set[str]()
+    for workspace in folders:
+        common = traces.folders(workspace)[2]
+        if not common or common in seen or not os.path.exists(os.path.join(common, "rooda", "tasks", "run.json")):
+            continue
+        seen.add(common)
+        from rooda.tasks import started, store
+
+        place = store.place_of(workspace)
+        if record := started.cut_off(place):
+            yield CutOff(str(record["workspace"]), Loop("tasks", "tasks run", place.runner), place.folder)
+
+
+def _resume_tasks(each: CutOff, haste: StopRequest) -> int:
+    """Start a `rooda tasks run` again, with the options that it was started with."""
+    from rooda.tasks import started, store
+
+    record = started.cut_off(store.place_of(each.workspace))
+    config = ["--config", str(record["config"])] if record.get("config") else []
+    words = ["-C", each.workspace, *config, "tasks", "run", *map(str, record.get("words", ())), "--detach"]
+    return _started(each, words, haste)
+
+
 def _resume_in_background(each: CutOff, haste: StopRequest) -> int:
     """Resume a run in the background. Return OK, UNDECIDED if it is already running, or FAILED."""
+    return _started(each, ["-C", each.workspace, "resume", each.loop.name, "--detach", "--warn-unknown"], haste)
+
+
+def _lock_of(each: CutOff) -> str:
+    if each.loop.kind not in registry.KINDS:
+        return each.loop.lock
+    return registry.kind(each.loop.kind).lock_of(each.workspace, each.loop.name)
+
+
+def _started(each: CutOff, words: list[str], haste: StopRequest) -> int:
     if haste.signal:
         raise Interrupted(haste.signal)
-    words = ["-C", each.workspace, "resume", each.loop.name, "--detach", "--warn-unknown"]
     env = {key: value for key, value in os.environ.items() if key not in MANAGER_VARIABLES}
     done = capture.capture([*detach.rooda_command(), *words], timeout=PATIENCE, env=env, cwd=each.workspace)
     who = f"{each.loop.name} in {each.workspace}"
@@ -245,7 +283,7 @@ def _resume_in_background(each: CutOff, haste: StopRequest) -> int:
                 click.echo(line, err=True)
         return OK
     why = next((line for line in said if line.startswith((ERROR, WARNING))), said[0])
-    if done.code == UNDECIDED and lock.is_held(registry.kind(each.loop.kind).lock_of(each.workspace, each.loop.name)):
+    if done.code == UNDECIDED and lock.is_held(_lock_of(each)):
         click.echo(f"Already running: {who}")
         return UNDECIDED
     click.echo(f"Not resumed: {who}: {why}", err=True)

@@ -15,7 +15,7 @@ from rooda.git import clones
 from rooda.processes import detach, lock, table
 from rooda.processes.children import Children
 from rooda.processes.signals import Signals
-from rooda.run import asked, budgets
+from rooda.run import asked, budgets, workspaces
 from rooda.run.history import seconds_of
 from rooda.run.spending import dollars
 from rooda.settings.where import Where
@@ -71,6 +71,8 @@ class Runner:
             for text in clones.doubts(self._store.place.repo):
                 self._say(text)
             started.write(self._store, self._here, self._wishes.words)
+            workspaces.record(self._here.workspace)
+            detach.report_started("rooda tasks run", lambda: self._store.place.folder, self._here.workspace)
             with Signals() as watched:
                 self._children = Children(watched, self._store.place.wake)
                 try:

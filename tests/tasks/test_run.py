@@ -3,12 +3,14 @@
 import json
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 
-from tests.kit.workspace import Workspace, until, waiting
+from tests.kit.workspace import FAKE_AI, Workspace, until, waiting
 
 
 def test_T_10_tasks_run_in_clones_of_their_own(repo: Workspace) -> None:
@@ -215,3 +217,92 @@ def test_T_15_a_question_outside_of_tasks(ws: Workspace) -> None:
     assert ws.rooda("answer", "build", "Again").code == 2
     assert ws.rooda("resume", "build").code == 0 and len(ws.calls) == 2
     assert "The answer: Files." in ws.calls[1].text
+
+
+RESULT = {"type": "result", "is_error": False, "result": "done", "total_cost_usd": 0.5}
+LIMIT = """\
+{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":%d,"rateLimitType":"five_hour"}}
+{"type":"result","is_error":true,"api_error_status":429,"result":"You've hit your limit"}
+"""
+
+
+def paid(repo: Workspace) -> None:
+    """The scripted agent reports $0.50 for each call, in the form of claude."""
+    repo.sections["agents"] = f'[agents.mine]\ncommand = "{FAKE_AI}"\noutput = "claude"\n'
+    repo.procedure(loop={"ai_cmd": None, "agent": "mine"})
+    repo.out("iteration", json.dumps(RESULT))
+    repo.git("commit", "-qam", "settings")
+
+
+@pytest.mark.parametrize(("count", "limited"), [(6, 3), pytest.param(100, 20, marks=pytest.mark.long)])
+def test_T_12_no_call_starts_after_a_usage_limit(repo: Workspace, count: int, limited: int) -> None:
+    """All other tasks wait, none fails; after the reset `run` finishes them."""
+    paid(repo)
+    for number in range(count):
+        repo.rooda("tasks", "add", f"Task {number}", "-n", "1")
+    repo.out(limited, LIMIT % (time.time() + 3600))
+    done = repo.rooda("tasks", "run", "-j", "1", timeout=300)
+    assert done.code == 4 and len(repo.calls) == limited, done.out
+    found = board(repo)
+    assert [task["state"] for task in found] == ["completed"] * (limited - 1) + ["waiting"] * (count - limited + 1)
+    assert all("mine" in task["account"] and task["until"] for task in found[limited - 1 :])
+    assert repo.rooda("tasks", "run", timeout=60).code == 4 and len(repo.calls) == limited
+    for path in Path(repo.home).rglob("limits/*.json"):
+        path.unlink()  # the reset
+    for number in range(limited, count + 1):
+        repo.rooda("tasks", "retry", str(number))
+    assert repo.rooda("tasks", "run", "-j", "4", timeout=300).code == 0 and len(repo.calls) == count + 1
+
+
+def test_T_12_a_run_has_a_cost_limit_of_its_own(repo: Workspace) -> None:
+    """All loops together spend at most that much, and the calls that ran; the rest waits for the next run."""
+    paid(repo)
+    for number in range(5):
+        repo.rooda("tasks", "add", f"Task {number}", "-n", "1")
+    done = repo.rooda("tasks", "run", "-j", "2", "--max-cost", "1", timeout=60)
+    assert done.code == 4 and 2 <= len(repo.calls) <= 3 and "nothing more starts" in done.out, done.out
+    assert {task["state"] for task in board(repo)} == {"completed", "waiting"}
+    assert repo.rooda("tasks", "run", timeout=60).code == 0 and len(repo.calls) == 5
+
+
+def test_T_10_a_run_that_was_cut_off_is_resumed_with_all(repo: Workspace) -> None:
+    """`resume --all` starts the scheduler, never its loops; `tasks stop` ends it, and then it stays ended."""
+    repo.rooda("tasks", "add", "Long", "-n", "1")
+    repo.side(1, "sleep 60")
+    assert "Started in the background: rooda tasks run" in repo.rooda("tasks", "run", "--detach").out
+    repo.wait_calls(1)
+    owner = json.loads(Path(repo.path, ".git/rooda/tasks/run.lock").read_text())["pid"]
+    for pid in (owner, psutil.Process(owner).ppid()):
+        if pid > 1:
+            os.kill(pid, signal.SIGKILL)
+    repo.side(2, "sleep 60")
+    again = repo.rooda("resume", "--all", timeout=60)
+    assert again.code == 0 and again.out == f"Resumed tasks run in {repo.path}\n", again.out + again.err
+    repo.wait_calls(2)
+    assert repo.rooda("tasks", "stop").code == 0
+    assert "nothing to resume" in repo.rooda("resume", "--all").out
+    assert repo.rooda("tasks", "run", timeout=60).code == 0 and len(repo.calls) == 3
+
+
+def test_T_10_logs_and_why_of_a_task(repo: Workspace) -> None:
+    repo.rooda("tasks", "add", "One", "-n", "1")
+    assert repo.rooda("tasks", "logs", "1").code == 2
+    repo.out(1, "the agent's words\n")
+    repo.rooda("tasks", "run", timeout=60)
+    assert "Reached max iterations" in repo.rooda("tasks", "logs", "1").out
+    assert "the agent's words" in repo.rooda("tasks", "logs", "1", "--agent").out
+    assert "Task 1 is completed." in repo.rooda("tasks", "why", "1").out
+
+
+def test_S_06_changed_gates_park_their_task(repo: Workspace) -> None:
+    """A resume in a clone whose AGENTS.md gained a gate is refused; the task shows the difference, and can go on."""
+    repo.rooda("tasks", "add", "Sly", "-n", "2")
+    gate = "# Agents\\n\\n## Quality Gates\\n\\n- test: \\`sh -c true\\`\\n"
+    repo.side(1, f'printf "{gate}" > AGENTS.md; git add -A; git commit -qm sly')
+    repo.side(2, "kill -INT $PPID; sleep 30 & wait")
+    repo.rooda("tasks", "run", timeout=60)
+    assert repo.rooda("tasks", "run", timeout=60).code == 4
+    task = board(repo)[0]
+    assert (task["state"], task["parked_by"]) == ("parked", "trust") and "AGENTS.md" in task["reason"], task["reason"]
+    repo.rooda("tasks", "retry", "1")
+    assert repo.rooda("tasks", "run", env={"ROODA_TRUST": "all"}, timeout=60).code == 0
