@@ -14,9 +14,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from benchmarks.faults import clings, randomly, steps
+from benchmarks.faults import clings, randomly, scheduler, steps
 from benchmarks.faults.judge import Tally
 from benchmarks.faults.kinds import KINDS
 from benchmarks.faults.table import RESULTS, table
@@ -24,11 +25,18 @@ from benchmarks.faults.table import RESULTS, table
 VERSION = 2
 Found = tuple[dict[str, Any], list[str]]
 Sort = Callable[[str, str, argparse.Namespace], Found]  # (loop, folder, asked)
+
+
+def _of_tasks(fault: str, loop: str, folder: str, asked: argparse.Namespace) -> Found:
+    return scheduler.run(fault, folder, asked.seed, asked.steps)
+
+
 SORTS: dict[str, Sort] = {
     "random": lambda loop, folder, asked: randomly.run(loop, asked.kills, asked.seed, folder),
     "steps": lambda loop, folder, asked: steps.run(loop, steps.KILL, folder, asked.seed, asked.steps),
     "EIO": lambda loop, folder, asked: steps.run(loop, steps.EIO, folder, asked.seed, asked.steps),
     "ENOSPC": lambda loop, folder, asked: steps.run(loop, steps.ENOSPC, folder, asked.seed, asked.steps),
+    **{f"tasks {fault}": partial(_of_tasks, fault) for fault in (steps.KILL, steps.EIO, steps.ENOSPC)},
     "signals": lambda loop, folder, asked: clings.run(loop, folder, asked.seed, asked.steps),
 }
 
@@ -52,7 +60,7 @@ def main() -> int:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup the loops would ignore a hang-up, as they should
     results = load(asked.results)
     for sort in asked.only or SORTS:
-        for loop in KINDS if asked.loop == "all" else [asked.loop]:
+        for loop in loops_of(sort, asked.loop):
             with tempfile.TemporaryDirectory(prefix="rooda-kills-") as folder:
                 found, problems = SORTS[sort](loop, os.path.realpath(folder), asked)
             keep(results, sort, loop, {**found, "seed": asked.seed})
@@ -60,6 +68,13 @@ def main() -> int:
             print(f"{loop}, {sort}: {json.dumps(found)}", *problems, sep="\n", flush=True)
     print(table(asked.results))
     return int(not all(harmless(found) for loops in results["faults"].values() for found in loops.values()))
+
+
+def loops_of(sort: str, wanted: str) -> list[str]:
+    """Return the kinds of loops for a sort of faults; those of the scheduler are tried once."""
+    if sort.startswith("tasks "):
+        return ["tasks"] if wanted == "all" else []
+    return [*KINDS] if wanted == "all" else [wanted]
 
 
 def load(path: str) -> dict[str, Any]:

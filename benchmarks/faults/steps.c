@@ -4,6 +4,7 @@ FAULTS_ROOTS  folders, with colons between them; the work's own .rooda and publi
 FAULTS_AT     the number of the call, from 1; 0: none, only count
 FAULTS_NAME, FAULTS_PART   count just the calls of this name on paths with this part
 FAULTS_DO     KILL, TERM, or the number of an error that the call gives
+FAULTS_ONCE   a file: whoever creates it meets the fault, and no other process
 FAULTS_LOG    each call is noted here: number, pid, name, path
 
 Only the process that carries the word rooda in its command line is looked at, with whatever it forks; git, agents and
@@ -94,6 +95,12 @@ static int met(const char *name, int base, const char *path) {
         number = __atomic_add_fetch(count + 1, 1, __ATOMIC_SEQ_CST);
     }
     if (number != at) return 0;
+    const char *once = getenv("FAULTS_ONCE"); /* the other processes of one start count by themselves */
+    if (once) {
+        int mark = syscall(SYS_openat, AT_FDCWD, once, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+        if (mark < 0) return 0;
+        syscall(SYS_close, mark);
+    }
     if (act == -SIGKILL) { kill(getpid(), SIGKILL); for (;;) pause(); }
     if (act < 0) { kill(getpid(), -act); return 0; }
     errno = act;

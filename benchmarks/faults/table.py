@@ -11,6 +11,9 @@ WORDS = {
     "steps": "SIGKILL at each call that changes a file",
     "EIO": "each call on a file fails with EIO",
     "ENOSPC": "each call that needs room fails with ENOSPC",
+    "tasks KILL": "SIGKILL of `tasks run` at each call that changes a file of the tasks",
+    "tasks EIO": "each call of `tasks run` on a file of the tasks fails with EIO",
+    "tasks ENOSPC": "each call of `tasks run` on a file of the tasks that needs room fails with ENOSPC",
     "signals": "signals and SIGKILL beside agents that cling to life",
 }
 COLUMNS = ("faults", "lost", "corrupted", "doubled", "orphaned", "failed")

@@ -115,7 +115,8 @@ def publish(store: Store, task: Task) -> Task:
     commit, problem = results.publish(task.clone, work.loan_of(store.place, task))
     if problem:
         raise UsageProblem(f"The work of task {task.id} can't be brought into the repository: {problem}")
-    store.place.repo.run_checked("update-ref", f"{work.HEADS}{task.branch}", commit)
+    if problem := results.set_branch(store.place.repo, task.branch, commit):
+        raise UsageProblem(f"The branch {task.branch} can't be set: {problem}")
 
     def published(now: Task) -> Task:
         if now.parked_by != "clone":

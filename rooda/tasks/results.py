@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from rooda.base import clock, files
 from rooda.errors import Cause, RoodaError
-from rooda.git import clones
+from rooda.git import clones, command
 from rooda.git.clones import Loan
-from rooda.git.repository import find, read_head
+from rooda.git.repository import Repo, find, read_head
 from rooda.loops import registry
 from rooda.loops.configuration import prices
 from rooda.run import history
@@ -94,6 +94,12 @@ def publish(root: str, loan: Loan) -> tuple[str, str]:
         return commit, clones.publish(loan, root, commit)
     except (RoodaError, OSError) as problem:
         return "", problem.what if isinstance(problem, RoodaError) else str(problem)
+
+
+def set_branch(repo: Repo, branch: str, commit: str) -> str:
+    """Let the branch of a task follow its work; return git's error, "" if there was none."""
+    done = repo.run("update-ref", f"refs/heads/{branch}", commit)
+    return command.error_text(done) if done.code else ""
 
 
 def facts_or_none(workspace: str, config: str) -> Facts:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rooda.base import clock, files
 from rooda.base.text import format_short
-from rooda.errors import INTERRUPTED, TERMINATED, Undecided, UsageProblem, code_of_signal
+from rooda.errors import INTERRUPTED, OK, TERMINATED, Undecided, UsageProblem, code_of_signal
 from rooda.git import clones
 from rooda.processes import detach, lock, table
 from rooda.processes.children import Children
@@ -202,6 +202,8 @@ class Runner:
         workspace = orders.workspace_of(self._store, task)
         facts = results.facts_or_none(workspace, self._config) if workspace else outcome.Facts()
         commit, problem = results.publish(task.clone, work.loan_of(self._store.place, task)) if workspace else ("", "")
+        if code == OK and commit and not problem:  # before the task counts as completed
+            problem = results.set_branch(self._store.place.repo, task.branch, commit)
         if problem:
             self._say(f"Task {number}: {outcome.UNPUBLISHED}: {problem}")
         said = results.said(self.output_of(number), self._printed.get(number, 0))
@@ -218,8 +220,6 @@ class Runner:
         if code in STOPPED:
             self._held.add(number)
         self._after(after, ended)
-        if after.state == model.COMPLETED and after.head:
-            self._store.place.repo.run("update-ref", f"{work.HEADS}{after.branch}", after.head)
 
     def _after(self, task: Task, ended: outcome.Ended) -> None:
         """Report the end of a loop, and hold what must wait because of it."""
