@@ -122,6 +122,7 @@ NESTING = frozenset(
         "AGENT_SESSION_ID",
     }
 )
+IN_TASK = "ROODA_MAY_ASK"  # set by the scheduler of `rooda tasks run`: the loop works for a task, and may ask
 _OURS = ("ROODA_CALL", "ROODA_RUN", "ROODA_ITERATION", "ROODA_LOOP", "ROODA_PROCEDURE", "ROODA_MODEL")
 
 
@@ -132,7 +133,7 @@ def base_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """
     from rooda.processes.guardian import MANAGER_VARIABLES
 
-    misleading = {*NESTING, *_OURS, *MANAGER_VARIABLES, *PRIVATE}
+    misleading = {*NESTING, *_OURS, *MANAGER_VARIABLES, *PRIVATE, IN_TASK}
     return {key: value for key, value in environ.items() if key not in misleading}
 
 

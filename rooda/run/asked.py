@@ -4,8 +4,6 @@ from rooda.errors import Undecided, UsageProblem
 from rooda.run import history, messages
 from rooda.run.ended import QUESTION
 
-IN_TASK = "ROODA_MAY_ASK"  # variable that the scheduler of `rooda tasks run` sets for its loops
-
 
 def question_of(workspace: str, name: str, loop: str) -> str:
     """Return the question that waits for an answer; "" if there is none, or if it was answered."""

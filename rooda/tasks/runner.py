@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from rooda.agents import command
 from rooda.base import clock, files
 from rooda.base.text import format_short
 from rooda.errors import INTERRUPTED, OK, TERMINATED, Undecided, UsageProblem, code_of_signal
@@ -15,7 +16,7 @@ from rooda.git import clones
 from rooda.processes import detach, lock, table
 from rooda.processes.children import Children
 from rooda.processes.signals import Signals
-from rooda.run import asked, budgets, workspaces
+from rooda.run import budgets, workspaces
 from rooda.run.history import seconds_of
 from rooda.run.spending import dollars
 from rooda.settings.where import Where
@@ -182,7 +183,7 @@ class Runner:
         self._say(f"Task {task.id} {'goes on' if task.started_at else 'started'}: {task.title}")
 
     def _environment(self, slot: int) -> dict[str, str]:
-        env = {**os.environ, work.SLOT: str(slot), work.ON_LIMIT: "stop", asked.IN_TASK: "1"}
+        env = {**os.environ, work.SLOT: str(slot), work.ON_LIMIT: "stop", command.IN_TASK: "1"}
         if self._wishes.cost:
             env[budgets.GROUP] = f"{self._group}:{self._wishes.cost:g}"
         return env

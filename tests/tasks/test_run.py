@@ -306,3 +306,17 @@ def test_S_06_changed_gates_park_their_task(repo: Workspace) -> None:
     assert (task["state"], task["parked_by"]) == ("parked", "trust") and "AGENTS.md" in task["reason"], task["reason"]
     repo.rooda("tasks", "retry", "1")
     assert repo.rooda("tasks", "run", env={"ROODA_TRUST": "all"}, timeout=60).code == 0
+
+
+def test_T_10_a_task_is_paused_and_a_shallow_repository_said(repo: Workspace) -> None:
+    """`pause` and `continue` suspend the loop of a task; a shallow repository is said, and its clones work."""
+    repo.git("commit", "-q", "--allow-empty", "-m", "second")
+    Path(repo.path, ".git/shallow").write_text(repo.git("rev-parse", "main"))
+    repo.rooda("tasks", "add", "One", "-n", "1")
+    repo.side(1, waiting(f"{repo.fake}/go"))
+    running = repo.start("tasks", "run")
+    repo.wait_calls(1)
+    assert repo.rooda("tasks", "pause", "1").code == 0
+    assert repo.rooda("tasks", "continue", "1").code == 0
+    Path(repo.fake, "go").touch()
+    assert running.finish(30) == 0 and "The repository is shallow" in running.out

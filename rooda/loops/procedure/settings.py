@@ -5,11 +5,11 @@ import stat
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rooda.agents.command import IN_TASK
 from rooda.base.dirs import shipped
 from rooda.errors import ConfigProblem, PromptProblem, RoodaError, UsageProblem
 from rooda.loops.procedure.model import NO_PROGRESS, PHASES, Context, Fragment, Phase, Procedure
 from rooda.loops.procedure.progress import commits
-from rooda.run.asked import IN_TASK
 from rooda.run.records import Gate
 from rooda.settings.layers import BUILT_IN, FLAG, Settings
 from rooda.settings.lookup import Found, Lookup, lookup
