@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +16,7 @@ from rooda.run import questions
 from rooda.settings.where import Where, where
 from rooda.tasks import editing, model, progress, view
 from rooda.tasks.cli_add import TYPE_IT, known_agent, own_options, store_of
+from rooda.tasks.conflicts import Foresight
 from rooda.tasks.editing import Edit
 from rooda.tasks.model import Limits, Task
 from rooda.tasks.store import Store
@@ -43,20 +44,28 @@ def board(here: Where, as_json: bool, watch: bool) -> int:
 
 def _pictures(store: Store, here: Where, as_json: bool, watch: bool) -> Iterator[list[str]]:
     """Yield the lines of the board, without end."""
-    config = settings_file(store, here)
+    config, foresight = settings_file(store, here), Foresight(store, lambda text: say(text, True))
     while True:
         found = progress.board(store, config)
+        conflicts = foresight.of(found.tasks)
         if as_json:
-            yield [json.dumps(_objects(store, found, config), indent=None if watch else 2, ensure_ascii=False)]
+            yield [
+                json.dumps(_objects(store, found, config, conflicts), indent=None if watch else 2, ensure_ascii=False)
+            ]
         elif not found.tasks and not found.damaged:
             yield [NONE]
         else:
             room = size(sys.stdout)[0] - 1 if is_terminal(sys.stdout) else ROOM
-            yield view.board([*found.tasks.values()], found.tasks, room, damaged=found.damaged)
+            yield view.board([*found.tasks.values()], found.tasks, room, conflicts, found.damaged)
 
 
-def _objects(store: Store, found: progress.Board, config: str) -> list[dict[str, Any]]:
-    made = {number: progress.as_json(store, task, found.tasks, config) for number, task in found.tasks.items()}
+def _objects(
+    store: Store, found: progress.Board, config: str, conflicts: Mapping[int, Sequence[int]]
+) -> list[dict[str, Any]]:
+    made = {
+        number: progress.as_json(store, task, found.tasks, config, tuple(conflicts.get(number, ())))
+        for number, task in found.tasks.items()
+    }
     made |= {number: progress.damaged_json(store, number, why) for number, why in found.damaged.items()}
     return [made[number] for number in sorted(made)]
 

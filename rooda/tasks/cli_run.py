@@ -45,9 +45,22 @@ def _store(here: Where) -> Store:
 )
 @click.option("--max-cost", "cost", type=Value(AMOUNT), metavar="USD", help="Stop at this cost of all loops together.")
 @click.option("--wait", is_flag=True, help="Sleep until a usage limit is reset, and go on.")
+@click.option("--land", is_flag=True, help="Land what is completed while others work: rooda tasks land.")
+@click.option("-y", "--yes", is_flag=True, help="With --land: land changes of rooda.toml, gates and CI files, too.")
+@click.option("--no-gates", is_flag=True, help="With --land: land without any gate.")
 @click.option("--detach", is_flag=True, help="Run in the background; end it with: rooda tasks stop.")
 @click.pass_context
-def run(ctx: click.Context, slots: int, retries: int, cost: float | None, wait: bool, detach: bool) -> int:
+def run(
+    ctx: click.Context,
+    /,
+    slots: int,
+    retries: int,
+    cost: float | None,
+    wait: bool,
+    land: bool,
+    detach: bool,
+    **typed: bool,
+) -> int:
     """Work off the tasks, each in a clone of its own; Ctrl+C stops all, and the next `run` goes on."""
     from rooda.tasks.runner import Runner, Wishes
     from rooda.tasks.work import settings_file
@@ -59,7 +72,8 @@ def run(ctx: click.Context, slots: int, retries: int, cost: float | None, wait: 
         return OK
     if os.environ.get("ROODA_RUN"):
         raise UsageProblem("An agent can't start `rooda tasks run` inside the run that it works for.")
-    wishes = Wishes(slots, retries, wait, cost=float(cost or 0), **_set(here, store))
+    landing = tuple(f"--{name.replace('_', '-')}" for name, value in typed.items() if value)
+    wishes = Wishes(slots, retries, wait, land, landing=landing, cost=float(cost or 0), **_set(here, store))
     return Runner(store, here, settings_file(store, here), wishes, say).run()
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from rooda.agents import command
 from rooda.base import clock, files
 from rooda.base.text import format_short
-from rooda.errors import INTERRUPTED, OK, TERMINATED, Undecided, UsageProblem, code_of_signal
+from rooda.errors import INTERRUPTED, OK, TERMINATED, UNFINISHED, Undecided, UsageProblem, code_of_signal
 from rooda.git import clones
 from rooda.processes import detach, lock, table
 from rooda.processes.children import Children
@@ -21,6 +21,8 @@ from rooda.run.history import seconds_of
 from rooda.run.spending import dollars
 from rooda.settings.where import Where
 from rooda.tasks import model, orders, outcome, results, started, work
+from rooda.tasks.conflicts import Foresight
+from rooda.tasks.lander import Lander, Step
 from rooda.tasks.memory import Memory
 from rooda.tasks.model import Process, Task
 from rooda.tasks.store import Store
@@ -41,13 +43,14 @@ class Wishes(NamedTuple):
     home: str = ""  # folder of the clones
     question_seconds: float = 0.0  # that a question waits for its answer; 0 = without end
     question_default: str = ""
+    landing: tuple[str, ...] = ()  # options of `tasks land`
 
     @property
     def words(self) -> list[str]:
         """The options with which `resume --all` starts the run again."""
         found = ["-j", str(self.slots), "--retries", str(self.retries)]
         found += ["--max-cost", f"{self.cost:g}"] if self.cost else []
-        return [*found, *(["--wait"] if self.wait else []), *(["--land"] if self.land else [])]
+        return [*found, *(["--wait"] if self.wait else []), *(["--land", *self.landing] if self.land else [])]
 
 
 class Runner:
@@ -55,10 +58,12 @@ class Runner:
 
     def __init__(self, store: Store, here: Where, config: str, wishes: Wishes, say: Callable[[str], None]) -> None:
         self._store, self._here, self._config, self._wishes, self._say = store, here, config, wishes, say
-        self._memory = Memory(store)
+        self._memory, self._foresight = Memory(store), Foresight(store, say)
         self._working: dict[int, int] = {}  # task, keyed by PID
         self._slots: dict[int, int] = {}  # slot, keyed by task
         self._printed: dict[int, int] = {}  # size of a task's output before its start
+        step = Step(("-C", here.workspace, "--config", config), wishes.landing, store.place.folder)
+        self._lander = Lander(wishes.land, step, say)
         self._held: set[int] = set()  # tasks that a person stopped during this run
         self._over = ""  # why nothing more starts in this run
         self._general = ""  # an error that every task would meet
@@ -90,7 +95,8 @@ class Runner:
             held.release()
         if self._general:
             raise UsageProblem(self._general)
-        return model.exit_code(self._store.all().values())
+        code = model.exit_code(self._store.all().values())
+        return UNFINISHED if code == OK and self._lander.code else code
 
     def _require_prefix(self) -> None:
         """Raise UsageProblem if a branch has the name of a folder that the tasks' branches need."""
@@ -110,8 +116,9 @@ class Runner:
             self._report_problems()
             self._end_questions(tasks)
             self._start_ready(tasks)
+            self._lander.offer(tasks, self._children)
             upcoming = self._next_time(tasks)
-            if not self._working and not (self._wishes.wait and upcoming and not self._over):
+            if not self._working and not self._lander.works and not (self._wishes.wait and upcoming and not self._over):
                 if whole or self._over:
                     return
                 whole = True  # one more look at all files before the end
@@ -143,11 +150,11 @@ class Runner:
                 self._say(f"Task {task.id} {after.state}: no answer within {format_short(limit)}")
 
     def _start_ready(self, tasks: dict[int, Task]) -> None:
-        for task in model.ready(tasks, clock.rfc3339(clock.now())):
-            if self._over or len(self._working) >= self._wishes.slots:
-                return
-            if task.id not in self._held and self._has_space():
-                self._start(task)
+        waiting = model.ready(tasks, clock.rfc3339(clock.now()))
+        waiting = [task for task in waiting if task.id not in self._held]
+        while waiting and not self._over and len(self._working) < self._wishes.slots and self._has_space():
+            waiting = self._foresight.last(waiting, [tasks[number] for number in self._slots if number in tasks])
+            self._start(waiting.pop(0))
 
     def _has_space(self) -> bool:
         """True if the disk of the clones has as much free space as the settings want."""
@@ -193,6 +200,8 @@ class Runner:
 
     def _settle_ended(self) -> None:
         for pid, code in self._children.ended():
+            if self._lander.ended(pid, code):
+                continue
             number = self._working.pop(pid)
             self._slots.pop(number)
             self._settle(number, code)
@@ -255,7 +264,7 @@ class Runner:
         if self._working:
             self._say(f"Stopping {len(self._working)} task{'s' if len(self._working) > 1 else ''}…")
         sent = 0
-        while self._working:
+        while self._working or self._lander.works:
             if watched.count > sent:
                 sent = watched.count
                 self._children.stop()

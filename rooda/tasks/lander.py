@@ -1,0 +1,57 @@
+"""Starts `rooda tasks land` beside the loops of `rooda tasks run --land`, whenever a task was completed."""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from rooda.base import files
+from rooda.errors import OK
+from rooda.processes import detach
+from rooda.processes.children import Children
+from rooda.tasks import model
+from rooda.tasks.model import Task
+
+OUTPUT = "land.out"
+
+
+class Step(NamedTuple):
+    """What a landing needs: the commands before and after `tasks land`, and a folder for its output."""
+
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    folder: str
+
+
+class Lander:
+    """At most one landing at a time; each task that is completed, or was before the run, is offered to one."""
+
+    def __init__(self, wanted: bool, step: Step, say: Callable[[str], None]) -> None:
+        self._wanted, self._step, self._say = wanted, step, say
+        self._offered: dict[int, str] = {}  # commit, keyed by task
+        self._pid, self._printed, self.code = 0, 0, OK
+
+    @property
+    def works(self) -> bool:
+        return self._pid > 0
+
+    def offer(self, tasks: Mapping[int, Task], children: Children) -> None:
+        """Start a landing if a completed task was not offered yet, and none runs."""
+        found = {task.id: task.head for task in tasks.values() if task.state == model.COMPLETED} if self._wanted else {}
+        if self.works or not found or found.items() <= self._offered.items():
+            return
+        self._offered |= found
+        output = os.path.join(self._step.folder, OUTPUT)
+        self._printed = files.size(output)
+        argv = [*detach.rooda_command(), *self._step.before, "tasks", "land", "--patient", *self._step.after]
+        self._pid = children.start(argv, self._step.folder, dict(os.environ), output)
+
+    def ended(self, pid: int, code: int) -> bool:
+        """Print what a landing said, if this process was one; False if it was none."""
+        if pid != self._pid:
+            return False
+        self._pid, self.code = 0, code
+        output = os.path.join(self._step.folder, OUTPUT)
+        text = files.to_text(files.tail(output, max(0, files.size(output) - self._printed)))
+        for row in text.splitlines():
+            self._say(row)
+        return True

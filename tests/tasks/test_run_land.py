@@ -1,0 +1,61 @@
+"""Running and landing at once, and conflicts that are foreseen: T-20, T-21 and T-24 of the page on tasks."""
+
+import json
+
+from tests.kit.completed import commit_of, complete
+from tests.kit.workspace import Workspace, until, waiting
+
+
+def states(repo: Workspace) -> list[str]:
+    return [task["state"] for task in json.loads(repo.rooda("tasks", "--json").out)]
+
+
+def test_T_20_run_lands_what_is_completed_and_starts_what_waits_for_it(repo: Workspace) -> None:
+    """Task 3 starts from the landed work of task 1; task 2 conflicts, resolves it, and lands; exit 0."""
+    repo.rooda("tasks", "add", "One", "-n", "1", "--gate", "true")
+    repo.rooda("tasks", "add", "Two", "-n", "1", "--gate", "true")
+    repo.rooda("tasks", "add", "Three", "-n", "1", "--gate", "true", "--after", "1")
+    commit, landed = "git add -A; git commit -qm", f"git -C {repo.path} cat-file -e main:one"
+    script = f"""case "$(basename $PWD)" in
+        1) {waiting(f"{repo.fake}/two")} touch one; echo 1 > a.txt; {commit} one;;
+        2) if [ -e "$FAKE/two" ]; then git merge -q rooda/target; echo both > a.txt
+           else touch "$FAKE/two"; until {landed} 2> /dev/null; do sleep 0.05; done; echo two > a.txt; fi
+           {commit} two;;
+        3) cp one three; {commit} three;;
+        esac"""
+    for call in range(1, 5):
+        repo.side(call, script)
+    done = repo.rooda("tasks", "run", "-j", "2", "--land", timeout=90)
+    assert done.code == 0, done
+    assert states(repo) == ["landed"] * 3
+    assert repo.read("a.txt") == "both\n" and repo.exists("three") and len(repo.calls) == 4
+    assert "Task 1 landed on main: One" in done.out and repo.git("status", "--porcelain") == ""
+
+
+def test_T_24_conflicts_are_foreseen_on_the_board(repo: Workspace) -> None:
+    """Two of three completed tasks change the same line; the comparison is remembered."""
+    for files in ({"a.txt": "left\n"}, {"a.txt": "right\n"}, {"b.txt": "b\n"}):
+        complete(repo, files)
+    found = [task["details"]["conflicts"] for task in json.loads(repo.rooda("tasks", "--json").out)]
+    assert found == [[2], [1], []]
+    assert "conflicts with task 2" in repo.rooda("tasks").out
+    assert repo.exists(".git/rooda/tasks/conflicts.json")
+
+
+def test_T_24_what_conflicts_with_a_running_task_starts_last(repo: Workspace) -> None:
+    """Task 2 was begun before and conflicts with task 1, which runs: task 3 of equal priority is first."""
+    from rooda.tasks.store import Store, place_of
+
+    for title in ("One", "Two", "Three"):
+        repo.rooda("tasks", "add", title, "-n", "1")
+    for number, text in ((1, "left\n"), (2, "right\n")):
+        head = commit_of(repo, {"a.txt": text}, "main")
+        Store(place_of(repo.path)).change(number, lambda task, head=head: task._replace(head=head), "begun")  # type: ignore[misc]
+    repo.rooda("tasks", "edit", "1", "--priority", "high")
+    for call in (1, 2, 3):
+        repo.side(call, waiting(f"{repo.fake}/go") if call < 3 else "")
+    running = repo.start("tasks", "run", "-j", "2")
+    until(lambda: "Task 3 started" in running.out, what="the third task")
+    assert "Task 2" not in running.out
+    repo.write("../fake/go", "")
+    assert running.finish(60) == 0
