@@ -1,11 +1,14 @@
 """`rooda tasks land`: the command of the merge queue."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
+from rooda.errors import UsageProblem
 from rooda.loops import configuration
-from rooda.loops.options import DASH_H
+from rooda.loops.options import DASH_H, Value
+from rooda.settings.types import DURATION
 from rooda.settings.where import where
 from rooda.tasks.model import Task
 from rooda.tasks.store import Store, place_of
@@ -28,12 +31,25 @@ def register(group: click.Group) -> None:
 @click.option("--no-gates", is_flag=True, help="Land without any gate.")
 @click.option("-y", "--yes", is_flag=True, help="Land changes of rooda.toml, gates and CI files without a question.")
 @click.option("--target", default="", metavar="BRANCH", help="Land only what goes to this branch.")
+@click.option("--pr", "pull", is_flag=True, help="Push each branch and open a pull request through gh or glab instead.")
+@click.option("--merge", is_flag=True, help="With --pr: merge those whose checks are green.")
+@click.option("--watch", is_flag=True, help="With --pr: look again and again, until all are merged.")
+@click.option(
+    "--every",
+    type=Value(DURATION),
+    default="30s",
+    show_default=True,
+    metavar="TIME",
+    help="With --watch: the time between two looks.",
+)
 @click.option("--patient", is_flag=True, hidden=True, help="Wait until another landing ends.")
 @click.pass_context
-def land(ctx: click.Context, attempts: int, no_gates: bool, yes: bool, target: str, patient: bool) -> int:
+def land(
+    ctx: click.Context, /, attempts: int, no_gates: bool, yes: bool, target: str, patient: bool, **typed: Any
+) -> int:
     """Bring completed tasks to their target, one at a time, each rebased and checked by the gates.
 
-    A conflict or a red gate goes back to the task's agent.
+    A conflict, a red gate or a failed check of a pull request goes back to the task's agent.
     """
     from rooda.loops.options import RunOptions
     from rooda.loops.trusting import checked
@@ -43,9 +59,18 @@ def land(ctx: click.Context, attempts: int, no_gates: bool, yes: bool, target: s
     here = where(ctx)
     options = RunOptions({})
     found = checked(configuration.load(here.workspace, here.config), options, here.config)
+    store = Store(place_of(here.workspace))
+    if typed["pull"]:
+        from rooda.tasks import pulls
+
+        watch = float(typed["every"]) if typed["watch"] else 0.0
+        asked_for = pulls.Wishes(attempts, typed["merge"], no_gates, yes, watch, target)
+        return pulls.Pulls(store, found, asked_for, say).run()
+    if typed["merge"] or typed["watch"]:
+        raise UsageProblem("--merge and --watch need --pr.")
     wishes = Wishes(attempts, no_gates, yes, target, patient)
     asked = Asked(say, _allow, lambda there: checked(there, options, here.config))
-    return Queue(Store(place_of(here.workspace)), found, new_worktree(found), wishes, asked).run()
+    return Queue(store, found, new_worktree(found), wishes, asked).run()
 
 
 def _allow(task: Task, names: Sequence[str]) -> bool:

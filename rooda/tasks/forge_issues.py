@@ -24,11 +24,11 @@ def listed(forge: str, labels: Sequence[str], cwd: str, env: Mapping[str, str]) 
     if forge == GH:
         fields = "number,title,body,url,author"
         asked = ["issue", "list", "--state", "open", "--limit", str(MOST), "--json", fields, *words]
-        return sources.of_github(_json(forge, asked, cwd, env))
+        return sources.of_github(printed_json(forge, asked, cwd, env))
     found: list[Draft] = []
     for page in range(1, MOST // PAGE + 1):
         asked = ["issue", "list", "--output", "json", "--per-page", str(PAGE), "--page", str(page), *words]
-        issues = sources.of_gitlab(_json(forge, asked, cwd, env))
+        issues = sources.of_gitlab(printed_json(forge, asked, cwd, env))
         found += issues
         if len(issues) < PAGE:
             break
@@ -61,10 +61,10 @@ def close(forge: str, url: str, comment: str, cwd: str, env: Mapping[str, str]) 
     """Close an issue with a comment. Raises UsageProblem if the command fails."""
     number = url.rstrip("/").rpartition("/")[2]
     if forge == GH:
-        _checked(forge, ["issue", "close", url, "--comment", comment], cwd, env)
+        checked(forge, ["issue", "close", url, "--comment", comment], cwd, env)
     else:
-        _checked(forge, ["issue", "note", number, "--message", comment], cwd, env)
-        _checked(forge, ["issue", "close", number], cwd, env)
+        checked(forge, ["issue", "note", number, "--message", comment], cwd, env)
+        checked(forge, ["issue", "close", number], cwd, env)
 
 
 def place_of(drafts: Collection[Draft]) -> str:
@@ -73,15 +73,17 @@ def place_of(drafts: Collection[Draft]) -> str:
     return f"{first.rstrip('/').rpartition('/')[0]}/" if "/" in first else ""
 
 
-def _json(forge: str, words: Sequence[str], cwd: str, env: Mapping[str, str]) -> Any:
-    out = _checked(forge, words, cwd, env)
+def printed_json(forge: str, words: Sequence[str], cwd: str, env: Mapping[str, str]) -> Any:
+    """Return the JSON that a forge's command prints. Raises RoodaError if it fails or prints none."""
+    out = checked(forge, words, cwd, env)
     try:
         return json.loads(out) if out.strip() else []
     except ValueError:
         raise RoodaError(f"{forge} {' '.join(words[:2])} printed no JSON.", f"Update {forge}.") from None
 
 
-def _checked(forge: str, words: Sequence[str], cwd: str, env: Mapping[str, str]) -> bytes:
+def checked(forge: str, words: Sequence[str], cwd: str, env: Mapping[str, str]) -> bytes:
+    """Return what a forge's command prints. Raises UsageProblem if it fails."""
     done = _run(forge, words, cwd, env)
     if done.code == NOT_FOUND:
         raise UsageProblem(

@@ -17,7 +17,7 @@ from rooda.processes import capture, lock
 from rooda.run.records import Gate
 from rooda.run.setup import NewWorktree
 from rooda.settings.layers import Settings
-from rooda.tasks import gates, journal, model, queue
+from rooda.tasks import gates, journal, model, queue, sync
 from rooda.tasks.combining import LandingClone, lost_submodule
 from rooda.tasks.journal import Landed, Move
 from rooda.tasks.model import Task
@@ -68,6 +68,7 @@ class Queue:
             for name in dict.fromkeys(names):
                 if self._wishes.target in ("", name):
                     self._land_target(name)
+            sync.carry_back(self._store, os.environ, self._say)
         for line in self._shelf.commands():
             self._say(line)
             self._code = self._code or UNFINISHED
@@ -112,6 +113,7 @@ class Queue:
         found = room.combined(clone, task, tip, history, self._squash)
         if found == tip:
             return self._nothing(task, tip)
+        found = found if isinstance(found, Refusal) else sync.tick(clone, task, found)
         if isinstance(found, str) and not self._may_change(clone, task, tip, found):
             return self._hold(f"Task {task.id} waits for you: rooda tasks land", UNDECIDED)
         room.fill_submodules(clone)

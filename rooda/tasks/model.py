@@ -43,6 +43,14 @@ class Source(NamedTuple):
     digest: str = ""  # of the text at the import, by which a later edit is found
 
 
+class Pull(NamedTuple):
+    """The pull request of a task (`land --pr`)."""
+
+    url: str = ""
+    head: str = ""  # commit that was pushed
+    forge: str = ""  # gh | glab
+
+
 class Turnings(NamedTuple):
     """How often a task was started again, and from where it goes on."""
 
@@ -101,6 +109,7 @@ class Task(NamedTuple):
     reason: str = ""  # why it is parked, waits, or failed
     parked_by: str = ""  # question | limit | landing | trust | stop | clone
     turnings: Turnings = Turnings()
+    pull: Pull = Pull()
     process: Process = Process()  # only while it is running
 
     @property

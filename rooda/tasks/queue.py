@@ -83,6 +83,16 @@ def red(target: str, gate: str, verdict: str, output: str) -> Refusal:
     return Refusal("gate", f"{gate} is red on {target} ({verdict})", prompt)
 
 
+def red_check(target: str, name: str, url: str, log: str) -> Refusal:
+    """Return the refusal of a pull request of which a check of the forge failed."""
+    prompt = (
+        f"Your work is in the pull request {url}, and a check of the forge failed on it: {name}.\n"
+        f"Repair that, run the gates, and commit. The tip of {target} is rooda/target.\n"
+        f"The end of the check's log:\n\n{log[-OUTPUT:]}"
+    )
+    return Refusal("check", f"the check {name} failed: {url}", prompt)
+
+
 def uncommitted(target: str, left: str) -> Refusal:
     """Return the refusal of a branch without a commit, although its clone has work."""
     prompt = f"Nothing of your work can land on {target}: you left {left}. Check it, run the gates, and commit it."
