@@ -86,6 +86,7 @@ def test_T_22_a_landing_survives_sigkill_at_each_move(repo: Workspace, when: str
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("when", [KILL, f'$real "$@"; code=$?; {KILL}; exit $code'], ids=["before", "after"])
 def test_T_22_a_landing_survives_sigkill_at_every_git_call(repo: Workspace, when: str) -> None:
     assert check_kills(repo, when, "") >= 20
