@@ -174,3 +174,28 @@ def test_T_02_an_item_is_ticked_alone(name: str) -> None:
         if name != "prd.json":
             changed = [pair for pair in zip(text.split("\n"), after.split("\n"), strict=True) if pair[0] != pair[1]]
             assert len(changed) <= 2
+
+
+def test_T_02_what_has_landed_is_carried_back(repo: Workspace) -> None:
+    """A tracked file's box is ticked by the commit that lands, an untracked one in place, an issue is closed once."""
+    repo.write("TODO.md", "- [ ] One\n- [ ] Two\n")
+    repo.git("add", "-A")
+    repo.git("commit", "-qm", "list")
+    repo.write("NOTES.md", "- [ ] Three\n")
+    repo.write(".git/info/exclude", "NOTES.md\n")
+    for name in ("TODO.md", "NOTES.md"):
+        repo.rooda("tasks", "add", "--from", name, "--sync", "-n", "1", "--gate", "true")
+    forge(repo, "gh", [hub(4, "Mine", "ann")], "--sync", "-n", "1", "--gate", "true")
+    for call in (1, 2, 3, 4):
+        repo.side(call, f"echo x > made-{call}; git add -A; git commit -qm 'work {call}'")
+    assert repo.rooda("tasks", "run", "-j", "1", timeout=60).code == 0
+    env = {"PATH": f"{repo.root}/bin:{repo.env['PATH']}"}
+    done = repo.rooda("tasks", "land", timeout=60, env=env)
+    assert done.code == 0 and [task["state"] for task in listed(repo)] == ["landed"] * 4, done.both
+    assert repo.read("TODO.md") == "- [x] One\n- [x] Two\n" and repo.git("status", "--porcelain") == ""
+    assert repo.git("log", "--format=%s", "main").splitlines()[:4] == ["work 4", "work 3", "work 2", "work 1"]
+    assert repo.git("show", "--format=", "--name-only", "main~3").split() == ["TODO.md", "made-1"]
+    assert repo.read("NOTES.md") == "- [x] Three\n"
+    repo.rooda("tasks", "land", timeout=60, env=env)
+    closed = [line for line in Path(repo.fake, "asked").read_text().splitlines() if "issue close" in line]
+    assert closed == ["gh issue close https://github.com/o/r/issues/4 --comment Landed on main."]
