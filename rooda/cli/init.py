@@ -235,7 +235,7 @@ def _tasks_demo(folder: str | None) -> int:
     for task in added:
         click.echo(f"  {task.id}  {task.title}")
     click.echo("Tasks 2 and 3 break a gate only together; tasks 7 and 8 change the same line.")
-    click.echo(f"Next: cd {shlex.quote(folder)} && rooda tasks run -j 4")
+    click.echo(f"Next: cd {shlex.quote(folder)} && rooda tasks run -j 4 --land")
     return 0
 
 
