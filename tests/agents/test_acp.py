@@ -160,6 +160,7 @@ LIMIT = {"code": -32603, "message": "Internal error", "data": {"errorKind": "rat
         ([{"error": AUTH}], "auth", "Authentication required"),
         ([{"error": LIMIT}], "rate_limit", "Internal error: Slow down."),
         ([{"error": {"code": 401, "message": "invalid x-api-key"}}], "auth", "invalid x-api-key"),
+        ([{"error": {"code": 500, "message": "models/m is not found for API version v1beta."}}], "config", "models/m"),
         ([{"say": "Error: 401 Incorrect "}, {"say": "API key provided"}], "auth", "Error: 401"),
         (
             [

@@ -128,6 +128,8 @@ def _error(record: Json, into: Gathered) -> None:
     kind = next((found[key] for key in ("errorKind", "errorName", "type") if isinstance(found.get(key), str)), "")
     statuses = [code, *(found.get(key) for key in ("status", "statusCode", "httpStatus", "code"))]
     status = next((each for each in statuses if type(each) is int and 400 <= each < 600), None)
+    if status == 500 and kind_of(text) is Kind.CONFIG:
+        status = None  # gemini's code for every error whose own status it loses
     into.fail(text, "aborted" if record.get("cancelled") else kind, status)
 
 
