@@ -27,7 +27,8 @@ class Kind(Enum):
 LONGEST = 8_000  # characters of a message that are searched
 _CONTEXT = re.compile(
     r"prompt (?:is |as )?too long|context[_ ](?:window|length)|maximum context|contextoverflow"
-    r"|input (?:token count|exceeds)|too many tokens(?! per)|compaction exhausted|context limit (?:still )?exceeded"
+    r"|input (?:token count|exceeds)|too many tokens(?! per)"
+    r"|compaction (?:is )?(?:exhausted|blocked|cancelled)|context limit (?:still )?exceeded"
     r"|exceeds? (?:the )?(?:model'?s? )?context",
     re.I,
 )

@@ -68,6 +68,7 @@ class Bench:
     def __init__(self, name: str, root: str, server: ModelServer) -> None:
         self.name, self.cli, self._server = name, name.removesuffix("-acp"), server
         self.ws = Workspace(root)
+        self._earlier = 0  # requests before the scenario began
         self.test = homes.BY_NAME[self.cli]
 
     def _prepare(self, url: str, settings: Json, model: str) -> dict[str, str]:
@@ -93,6 +94,7 @@ class Bench:
 
     def play(self, turns: list[Json]) -> None:
         """Make these the model's next answers."""
+        self._earlier = len(self._server.requests)
         self._server.play({"turns": turns, "consume": "all" if self.test.get("answer") else "tools"})
 
     def rests(self) -> bool:
@@ -116,7 +118,7 @@ class Bench:
 
     def asked(self) -> bool:
         """Was the model asked for an answer?"""
-        return any(request.get("turn") for request in self._server.requests)
+        return any(request.get("turn") for request in self._server.requests[self._earlier :])
 
     def says(self, text: str) -> Json:
         """A last answer of the model: some CLIs end by a command."""

@@ -170,6 +170,7 @@ LIMIT = {"code": -32603, "message": "Internal error", "data": {"errorKind": "rat
             "context_overflow",
             "Error: The provider",
         ),
+        ([{"say": "Compacting conversation context…"}, {"say": "Compaction cancelled."}], "context_overflow", ""),
         ([{"say": "The docs say:\n\nError: 401 Incorrect API key provided"}], "ok", ""),
         ([{"result": {"stopReason": "max_tokens"}}], "agent_error", "ended its turn with max_tokens"),
         ([{"result": {"stopReason": "refusal"}}], "agent_error", "ended its turn with refusal"),

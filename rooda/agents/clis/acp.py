@@ -101,8 +101,11 @@ def _result(record: Json, into: Gathered) -> None:
         into.fail("the agent ended its turn without a message")
 
 
-# How goose, copilot and omp begin a message that is an error: certainly, and with words that also begin an answer.
-_ERROR = re.compile(r"Ran into this error: |Unable to continue: |[45]\d\d .+\n.*\(type=\w+ param=\w+\)")
+# How goose, copilot, kimi and omp begin an error: certainly, and with words that also begin an answer.
+_ERROR = re.compile(
+    r"Compacting conversation context….*Compaction cancelled\.\s*$"
+    r"|Ran into this error: |Unable to continue: |[45]\d\d .+\n.*\(type=\w+ param=\w+\)"
+)
 _PREFIX = re.compile(r"(?:\w+ )?error: |(?:execution|request|authentication|api call) failed: |[45]\d\d [{\"]", re.I)
 _STATUS = re.compile(r"\b[45]\d\d\b")
 _RETRYING = re.compile(r"Info: .*\bretrying\.\.\.\s*", re.I)  # a message of copilot's own
