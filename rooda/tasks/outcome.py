@@ -24,7 +24,7 @@ class Facts(NamedTuple):
     seconds: float = 0.0
     cause: Cause | None = None
     reason: str = ""
-    question: str = ""
+    question: str = ""  # that has no answer yet
 
 
 class Ended(NamedTuple):
@@ -56,6 +56,8 @@ def settled(task: Task, ended: Ended, now: str, tomorrow: str, retries: int) -> 
     task = with_facts(task, ended.facts)._replace(process=Process(), head=ended.head or task.head)
     if task.state != model.RUNNING:
         return task
+    if ended.facts.question and (ended.code == UNFINISHED or not task.prompt):  # a prompt is the answer
+        return _asks(task, ended.facts, now)
     if ended.code == OK and ended.problem:
         return task._replace(state=model.PARKED, parked_by="clone", reason=f"{UNPUBLISHED}: {ended.problem}")
     if ended.code == OK:
@@ -63,7 +65,7 @@ def settled(task: Task, ended: Ended, now: str, tomorrow: str, retries: int) -> 
     if ended.code == FAILED:
         return _failed(task, ended, retries)
     if ended.code == UNFINISHED:
-        return _unfinished(task, ended.facts, now, tomorrow)
+        return _unfinished(task, ended.facts, tomorrow)
     if ended.code in (UNDECIDED, USAGE):
         by = "trust" if ended.code == UNDECIDED else "setup"
         why = ended.text or ended.said or "its loop did not start"
@@ -83,9 +85,14 @@ def _failed(task: Task, ended: Ended, retries: int) -> Task:
     return task._replace(state=model.WAITING, reason=f"tried again: {reason}", turnings=turnings)
 
 
-def _unfinished(task: Task, facts: Facts, now: str, tomorrow: str) -> Task:
-    if facts.question:
-        return task._replace(state=model.PARKED, parked_by="question", question=facts.question, asked_at=now, reason="")
+def _asks(task: Task, facts: Facts, now: str) -> Task:
+    """Return a task whose agent asks something, even if the scheduler was killed before it could note that."""
+    return task._replace(
+        state=model.PARKED, parked_by="question", question=facts.question, asked_at=now, reason="", until="", account=""
+    )
+
+
+def _unfinished(task: Task, facts: Facts, tomorrow: str) -> Task:
     cause = facts.cause
     if cause and cause.kind == "account":
         return task._replace(state=model.WAITING, until=cause.until, account=cause.account, reason=in_words(cause))

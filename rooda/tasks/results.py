@@ -10,7 +10,7 @@ from rooda.git.clones import Loan
 from rooda.git.repository import Repo, find, read_head
 from rooda.loops import registry
 from rooda.loops.configuration import prices
-from rooda.run import history
+from rooda.run import history, messages
 from rooda.run.ended import at_limit
 from rooda.run.history import seconds_of
 from rooda.run.past_runs import past_runs, spent
@@ -40,7 +40,7 @@ def facts(workspace: str, config: str, running: bool = False) -> Facts:
         seconds=round(sum(run.elapsed(running and run is newest) for run in runs), 3),
         cause=_in_utc(cause_of(ended)),
         reason=at_limit(ended) or str(ended.get("note") or ended.get("reason") or ""),
-        question=str(ended.get("question", "")),
+        question="" if messages.has_note(newest.last.folder) else str(ended.get("question", "")),
     )
 
 

@@ -105,7 +105,8 @@ class History:
             done = self.repo.rooda("tasks", "run", "-j", "2", timeout=120)
             if done.code == 0:
                 return
-        raise AssertionError(done.out + done.err)
+        outs = [path.read_text()[-1500:] for path in Path(self.repo.path, ".git/rooda/tasks").glob("*.out")]
+        raise AssertionError(json.dumps([*self.tasks().values()], indent=1) + done.out + done.err + "\n".join(outs))
 
     def check(self) -> None:
         repo, tasks = self.repo, self.tasks()
