@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 
+from benchmarks import landing
 from benchmarks.bench import Bench, Workspace, repository, write
 from benchmarks.measure import Failed, finish, once, round_robin, start
 from benchmarks.verdict import Measured, Row, ratio
@@ -40,7 +41,7 @@ def tasks(bench: Bench) -> Measured:
             ratio(series, "cpu", _name(each, many), _name(each, few)), 2)
         for each in OPERATIONS
     ]  # fmt: skip
-    return Measured([*rows, *_many_loops(bench)], series)
+    return Measured([*rows, *_many_loops(bench), *landing.rows(bench)], series)
 
 
 def _name(operation: str, count: int) -> str:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from rooda.base import files
@@ -55,10 +56,13 @@ def _is_rebasing(folder: str, branch: str) -> bool:
     return False
 
 
+_found = lru_cache(maxsize=16)(find)
+
+
 def obstacle(folder: str, branch: str, tip: str, commit: str) -> str:
     """Return why a checkout can't be moved from a commit to a later one now; "" if it can."""
     try:
-        repo = find(folder)
+        repo = _found(folder)
     except GitProblem as problem:
         return f"{folder} can't be read: {problem.what}"
     if f"{HEADS}{read_head(repo).branch}" != branch:
@@ -105,7 +109,7 @@ def changes(repo: Repo, old: str, new: str) -> list[Change]:
 
 def fast_forward(folder: str, commit: str) -> str:
     """Move branch, index and files of a checkout to a later commit; return git's error, "" if it succeeded."""
-    done = find(folder).run("merge", "-q", "--ff-only", "--no-verify-signatures", "--no-autostash", commit)
+    done = _found(folder).run("merge", "-q", "--ff-only", "--no-verify-signatures", "--no-autostash", commit)
     return command.error_text(done) if done.code else ""
 
 

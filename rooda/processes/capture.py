@@ -17,7 +17,7 @@ LOOK = 0.25  # seconds between checks for a signal while the program runs
 SHORT_LOOK = 0.01  # seconds between reads if the output has a limit
 TERM_GRACE = 1.0  # seconds between TERM and KILL: a git killed at once leaves its lock files
 
-inherited: list[int] = []  # descriptors that each program keeps open: a lock that lasts until the program ends
+inherited: list[int] = []  # descriptors that each brief program keeps open: a lock that lasts until the program ends
 
 
 class Captured(NamedTuple):
@@ -46,7 +46,7 @@ def capture(
     """
     stop_request = StopRequest(1 if brief else 0)
     try:
-        child = _start(argv, env, cwd)
+        child = _start(argv, env, cwd, inherited if brief else ())  # others may leave a daemon behind
     except OSError as problem:
         return Captured(NOT_FOUND, b"", str(problem).encode())
     with child:
@@ -68,10 +68,12 @@ def capture(
     return said
 
 
-def _start(argv: Sequence[str], env: Mapping[str, str] | None, cwd: str | None) -> "subprocess.Popen[bytes]":
+def _start(
+    argv: Sequence[str], env: Mapping[str, str] | None, cwd: str | None, kept: Sequence[int]
+) -> "subprocess.Popen[bytes]":
     pipe = subprocess.PIPE
     return subprocess.Popen(
-        argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=cwd, start_new_session=True, pass_fds=inherited
+        argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=cwd, start_new_session=True, pass_fds=kept
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from rooda.base import files
 from rooda.git import checkouts, clones, command
+from rooda.git.checkouts import Change
 from rooda.git.clones import Loan
 from rooda.git.repository import GitProblem, Repo, find, has_commit
 from rooda.loops import new_worktree
@@ -33,6 +34,7 @@ class LandingClone:
         self._root = os.path.join(work.home_of(found, place), name)
         self._loan = Loan(place.repo.top, os.path.realpath(place.repo.common), LANDING)
         self._repo: Repo | None = None
+        self._clean_at = ""  # the commit that is checked out without a change of tracked files
 
     def at(self, tip: str) -> Repo:
         """Return the clone with a commit of the target checked out, and no other file than ignored ones."""
@@ -73,8 +75,14 @@ class LandingClone:
         return repo._replace(env=command.with_identity(repo.top, os.environ))
 
     def _check_out(self, repo: Repo, commit: str) -> None:
-        repo.run_checked("checkout", "-q", "-f", "--detach", commit)
+        if commit != self._clean_at:
+            repo.run_checked("checkout", "-q", "-f", "--detach", commit)
         repo.run_checked("clean", "-fdq")
+        self._clean_at = ""  # what follows changes it
+
+    def note_clean(self, commit: str) -> None:
+        """Note that the gates have left the clone as this commit is."""
+        self._clean_at = commit
 
     def fill_submodules(self, clone: Repo) -> None:
         """Bring the submodules to the commits of the result, which their copies in the repository have."""
@@ -107,9 +115,9 @@ class LandingClone:
         return clones.publish(self._loan, self._root, commit)
 
 
-def lost_submodule(lender: Repo, clone: Repo, tip: str, commit: str) -> str:
+def lost_submodule(lender: Repo, changes: Sequence[Change]) -> str:
     """Return a submodule that the result sets to a commit that only the task's clone has; "" if there is none."""
-    for change in checkouts.changes(clone, tip, commit):
+    for change in changes:
         if change.new_mode == checkouts.NESTED:
             folder = os.path.join(lender.top, change.path)
             if os.path.lexists(os.path.join(folder, ".git")) and not has_commit(folder, change.new):

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from rooda.base import files
 from rooda.errors import OK, UNDECIDED, UNFINISHED, RoodaError, Undecided
 from rooda.git import checkouts, clones, command
+from rooda.git.checkouts import Change
 from rooda.git.repository import GIT_TIMEOUT, GitProblem, Repo
 from rooda.processes import capture, lock
 from rooda.run.records import Gate
@@ -101,7 +102,10 @@ class Queue:
         if not task.head:
             return self._hold(f"Task {task.id}: its work is not in the repository: rooda tasks show {task.id}")
         tip = self._shelf.newest(task.target) or self._targets.tip(target)
-        history = self._history(task, tip)
+        try:
+            history = self._history(task, tip)
+        except GitProblem as problem:
+            return self._hold(f"Task {task.id}: its work is not in the repository: {problem.what}")
         if history.is_merged:
             return self._nothing(task, tip)
         room = self._clones.setdefault(task.target, self._new_clone(task.target))
@@ -114,12 +118,17 @@ class Queue:
         if found == tip:
             return self._nothing(task, tip)
         found = found if isinstance(found, Refusal) else sync.tick(clone, task, found)
-        if isinstance(found, str) and not self._may_change(clone, task, tip, found):
-            return self._hold(f"Task {task.id} waits for you: rooda tasks land", UNDECIDED)
-        room.fill_submodules(clone)
-        found = found if isinstance(found, Refusal) else self._checked(clone, task, tip, found, checks)
+        if isinstance(found, str):
+            changes = checkouts.changes(clone, tip, found)
+            if not self._may_change(clone, task, tip, found, changes):
+                return self._hold(f"Task {task.id} waits for you: rooda tasks land", UNDECIDED)
+            room.fill_submodules(clone)
+            path = lost_submodule(self._repo, changes)
+            lost = queue.lost_submodule(task.target, path) if path else None
+            found = lost or self._checked(clone, task, found, checks)
         if isinstance(found, Refusal):
             return self._send_back(task, found, tip)
+        room.note_clean(found if checks else "")
         self._publish(room, task, found)
         return self._move(target, task, tip, found)
 
@@ -148,37 +157,33 @@ class Queue:
     # The result, in the landing clone
 
     def _history(self, task: Task, tip: str) -> History:
-        base = self._repo.run("merge-base", tip, task.head)
-        shared = files.to_text(base.out).strip()
-        if shared in (task.head, tip):
-            merges = shared == tip and self._repo.lines("rev-list", "--max-count=1", "--merges", f"{tip}..{task.head}")
-            return History(shared == task.head, bool(merges), shared == tip)
-        merges = self._repo.lines("rev-list", "--max-count=1", "--merges", f"{tip}..{task.head}")
-        return History(False, bool(merges), False)
+        rows = self._repo.lines("rev-list", "--left-right", "--parents", f"{tip}...{task.head}")
+        own = [row for row in rows if row.startswith(">")]
+        return History(not own, any(row.count(" ") > 1 for row in own), len(own) == len(rows))
 
     def _gates(self, target: Target, clone: Repo, task: Task) -> list[Gate]:
         """Return the gates of the target's tip, which is checked out, and the task's own."""
         found = self._found._replace(workspace=clone.workspace)
         return gates.of_target(self._asked.trust(found) if target.remote else found, task)
 
-    def _checked(self, clone: Repo, task: Task, tip: str, commit: str, checks: Sequence[Gate]) -> str | Refusal:
+    def _checked(self, clone: Repo, task: Task, commit: str, checks: Sequence[Gate]) -> str | Refusal:
         """Run the gates on the result; return its commit, or why it is refused. A gate may not change tracked files."""
-        if path := lost_submodule(self._repo, clone, tip, commit):
-            return queue.lost_submodule(task.target, path)
+        words = ("status", "--porcelain=v2", "--branch", "--untracked-files=no", "--ignore-submodules=all")
         for gate in checks:
             self._say(f"Task {task.id}: {gate.name}")
             result = gates.run(self._found, task, gate, clone, os.path.join(self._store.place.folder, "gate.out"))
-            changed = clone.lines("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all")
-            verdict = result.verdict or (f"it changed {changed[0][3:]}" if changed else "")
-            if not verdict and clone.text("rev-parse", "HEAD") != commit:
+            rows = clone.lines(*words)
+            changed = [row for row in rows if not row.startswith("#")]
+            verdict = result.verdict or (f"it changed {_path_of(changed[0])}" if changed else "")
+            if not verdict and f"# branch.oid {commit}" not in rows:
                 verdict = "it moved HEAD"
             if verdict:
                 return queue.red(task.target, gate.name, verdict, result.output)
         return commit
 
-    def _may_change(self, clone: Repo, task: Task, tip: str, commit: str) -> bool:
+    def _may_change(self, clone: Repo, task: Task, tip: str, commit: str, changes: Sequence[Change]) -> bool:
         """True unless the branch changes what decides about gates, and the user does not want that."""
-        names = clone.lines("diff", "--name-only", "--no-renames", tip, commit)
+        names = [change.path for change in changes]
         found = [name for name in queue.watched(names) if gates.decides(clone, name, tip, commit)]
         return not found or self._wishes.yes or self._asked.allow(task, found)
 
@@ -225,7 +230,7 @@ class Queue:
             problem = command.error_text(done) if done.code else ""
         if problem and move.checkout:
             self._complete(move)
-        if self._targets.has(move.ref, move.new):
+        if not problem or self._targets.has(move.ref, move.new):
             self._record(move)
             problem = ""
         journal.end(self._store)
@@ -309,10 +314,25 @@ class Queue:
             raise RoodaError(f"A landing was cut off, and can't be completed: {problem}.", hint, UNFINISHED)
 
 
+def _path_of(row: str) -> str:
+    """Return the path of a row of `git status --porcelain=v2` about a tracked file."""
+    fields = {"1": 8, "2": 9, "u": 10}.get(row[:1], 0)
+    return row.split(" ", fields)[-1].partition("\t")[0]
+
+
 def _obstacle(folders: Sequence[str], target: Target, tip: str, commit: str) -> str:
     if len(folders) > 1:
         return f"{target.name} is checked out in {' and '.join(folders)}"
     return checkouts.obstacle(folders[0], target.ref, tip, commit) if folders else ""
+
+
+def _await_commands(path: str) -> int:
+    """Take the lock that the git commands of a landing hold; those of a killed one may still work."""
+    try:
+        return lock.hold(path, PATIENCE)
+    except OSError as problem:
+        why = problem.strerror or problem
+        raise Undecided(f"A git command of a killed landing still works: {path}: {why}.", "Land again later.") from None
 
 
 @contextmanager
@@ -328,7 +348,7 @@ def alone(store: Store, patient: bool = False) -> Iterator[None]:
         raise Undecided(f"`rooda tasks land` is already running here (pid {pid}).", "Watch it: rooda tasks --watch")
     try:
         held.write_owner()
-        commands = lock.hold(f"{path}.git", PATIENCE)  # git commands of a killed landing still hold it
+        commands = _await_commands(f"{path}.git")
         capture.inherited.append(commands)
         try:
             yield

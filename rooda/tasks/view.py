@@ -91,6 +91,7 @@ def page(task: Task, known: Mapping[int, Task], conflicts: Sequence[int] = (), l
         ("limits", ", ".join(_limits(limits))),
         ("target", task.target),
         ("branch", task.branch),
+        ("pull request", task.pull.url),
         ("clone", task.clone),
         ("not in the repository", left),
         ("source", f"{task.source.place}{f':{task.source.line}' if task.source.line else ''}"),
