@@ -72,6 +72,8 @@ def run(
         return OK
     if os.environ.get("ROODA_RUN"):
         raise UsageProblem("An agent can't start `rooda tasks run` inside the run that it works for.")
+    if any(typed.values()) and not land:
+        raise UsageProblem("--yes and --no-gates need --land.")
     landing = tuple(f"--{name.replace('_', '-')}" for name, value in typed.items() if value)
     wishes = Wishes(slots, retries, wait, land, landing=landing, cost=float(cost or 0), **_set(here, store))
     return Runner(store, here, settings_file(store, here), wishes, say).run()

@@ -35,7 +35,9 @@ class Lander:
         return self._pid > 0
 
     def offer(self, tasks: Mapping[int, Task], children: Children) -> None:
-        """Start a landing if a completed task was not offered yet, and none runs."""
+        """Start a landing if a completed task was not offered yet, and none runs; print what one has said."""
+        if self.works:
+            self._report()
         found = {task.id: task.head for task in tasks.values() if task.state == model.COMPLETED} if self._wanted else {}
         if self.works or not found or found.items() <= self._offered.items():
             return
@@ -50,8 +52,14 @@ class Lander:
         if pid != self._pid:
             return False
         self._pid, self.code = 0, code
-        output = os.path.join(self._step.folder, OUTPUT)
-        text = files.to_text(files.tail(output, max(0, files.size(output) - self._printed)))
-        for row in text.splitlines():
-            self._say(row)
+        self._report()
         return True
+
+    def _report(self) -> None:
+        """Print the whole lines that a landing has said since the last call."""
+        output = os.path.join(self._step.folder, OUTPUT)
+        data = files.tail(output, max(0, files.size(output) - self._printed))
+        whole = data[: data.rfind(b"\n") + 1]
+        self._printed += len(whole)
+        for row in files.to_text(whole).splitlines():
+            self._say(row)

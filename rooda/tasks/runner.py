@@ -115,8 +115,8 @@ class Runner:
             tasks = self._memory.tasks(whole)
             self._report_problems()
             self._end_questions(tasks)
-            self._start_ready(tasks)
             self._lander.offer(tasks, self._children)
+            self._start_ready(tasks)
             upcoming = self._next_time(tasks)
             if not self._working and not self._lander.works and not (self._wishes.wait and upcoming and not self._over):
                 if whole or self._over:
