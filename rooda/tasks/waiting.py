@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterator
 
+from rooda.base import files
 from rooda.git import checkouts
 from rooda.git.checkouts import HEADS
 from rooda.tasks import journal
@@ -36,15 +37,26 @@ class Shelf:
     def put(self, target: Target, result: Landed) -> None:
         """Let a result wait, after those that wait for the same target. Raises GitProblem if git fails."""
         before = self._rows.get(target.name) or Waiting(target.name, self._free_name(target.name), "", ())
+        if before.tasks and not self._is_ours(before):
+            before = before._replace(branch=self._free_name(target.name))
         self._rows[target.name] = before._replace(newest=result.commit, tasks=(*before.tasks, result))
         journal.keep_waiting(self._store, [*self._rows.values()])
         self._repo.run_checked("update-ref", "-m", "rooda tasks land", before.branch, result.commit)
+
+    def _is_ours(self, row: Waiting) -> bool:
+        """True if the branch is missing, or is where rooda has put it and not checked out."""
+        now = self._tip(row.branch)
+        is_known = now in ("", *(task.commit for task in row.tasks))
+        return is_known and not checkouts.folders_of(self._repo, row.branch)
+
+    def _tip(self, ref: str) -> str:
+        return files.to_text(self._repo.run("rev-parse", "--verify", "-q", ref).out).strip()
 
     def _free_name(self, target: str) -> str:
         """Return the full name of a branch that does not exist: rooda/next, or another one if that is taken."""
         slug = "".join(sign if sign.isalnum() else "-" for sign in target)
         number, name = 1, f"{HEADS}{self._prefix}/{NEXT}"
-        while self._repo.run("rev-parse", "--verify", "-q", name).code == 0 or name in self._branches():
+        while self._tip(name) or name in self._branches():
             name = f"{HEADS}{self._prefix}/{NEXT}-{slug}{f'-{number}' if number > 1 else ''}"
             number += 1
         return name
@@ -55,8 +67,8 @@ class Shelf:
     def clear(self, target: str) -> None:
         """Forget what waits for a target; its branch is deleted unless the user has moved it."""
         row = self._rows.pop(target)
-        if not checkouts.folders_of(self._repo, row.branch):
-            self._repo.run("update-ref", "-d", row.branch, row.newest)
+        if self._is_ours(row) and (now := self._tip(row.branch)):
+            self._repo.run("update-ref", "-d", row.branch, now)
         journal.keep_waiting(self._store, [*self._rows.values()])
 
     def commands(self) -> Iterator[str]:

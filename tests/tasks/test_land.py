@@ -194,3 +194,25 @@ def test_T_20_a_landing_clone_that_is_unusable_is_made_again(repo: Workspace) ->
     complete(repo, {"c.txt": "c\n"})
     done = repo.rooda("tasks", "land", timeout=60)
     assert done.code == 0 and "is made again" in done.out and states(repo) == ["landed"] * 2, done
+
+
+def test_T_20_a_branch_that_the_user_has_moved_stays(repo: Workspace) -> None:
+    """What the user commits on rooda/next is not overwritten: the results go on under another name."""
+    complete(repo, {"b.txt": "b\n"})
+    repo.write("a.txt", "mine\n")
+    assert repo.rooda("tasks", "land", timeout=60).code == 4
+    theirs = commit_of(repo, {"x.txt": "x\n"}, "rooda/next")
+    repo.git("update-ref", "refs/heads/rooda/next", theirs)
+    complete(repo, {"c.txt": "c\n"})
+    done = repo.rooda("tasks", "land", timeout=60)
+    assert done.code == 4 and done.lines[-1].endswith("merge --ff-only rooda/next-main"), done
+    repo.git("checkout", "-q", "a.txt")
+    assert repo.rooda("tasks", "land", timeout=60).code == 0 and states(repo) == ["landed"] * 2
+    assert repo.git("rev-parse", "rooda/next").strip() == theirs
+
+
+def test_T_20_work_that_was_not_committed_goes_back(repo: Workspace) -> None:
+    """A completed task whose clone has only uncommitted files has nothing to land; it does not count as landed."""
+    works(repo, "echo b > b.txt; exit", gates=("true",))
+    done = repo.rooda("tasks", "land", timeout=60)
+    assert done.code == 4 and "its clone has 1 uncommitted file" in done.out and states(repo) == ["waiting"], done
