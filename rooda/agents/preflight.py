@@ -33,7 +33,7 @@ def find_program(agent: Agent, workspace: str) -> str:
 
 
 def check(agent: Agent, prompt: str) -> None:
-    """Raise an error if a call would fail at once or waste money; for raw commands only the size is checked."""
+    """Raise an error if a call would fail at once or waste money; for a raw command only if the prompt is too long."""
     check_size(agent, prompt)
     if agent.name:
         argv = command.argv(agent, "")

@@ -144,7 +144,8 @@ def _iterations(here: Where, loop: Loop, run: str, text: str) -> int:
     facts = next(iter(kind.facts(here.workspace, loop.name)), {})
     most = asked if asked is not None else kind.progress(facts, history.Now()).max_iterations
     if not most:
-        raise UsageProblem(f"{named(loop, True)} has no limit of iterations that {text} could change.")
+        what = f"{named(loop, True)} has no iteration limit, so {text} can't change it."
+        raise UsageProblem(what, f"Set one: rooda set --iterations {max(1, int(text))}")
     if (changed := int(most) + int(text)) < 1:
         raise UsageProblem(f"{text} would leave no iteration: the limit is {int(most)}.", f"rooda stop {loop.name}")
     return changed

@@ -174,7 +174,7 @@ def _versions(
 
 
 def _unknown(asked: _Asked) -> Versions:
-    """Return the current content of a file whose author is unknown, as somebody else's version."""
+    """Return the current content of a file of unknown author, which counts as written by somebody else."""
     try:
         return Versions(("",), (files.read_ours(asked.real),))
     except OSError:
@@ -290,7 +290,7 @@ def _split(names: bytes) -> list[str]:
 
 
 def _newest(history: _History, name: str) -> list[str]:
-    """Return the newest commits that changed the file and were not made here."""
+    """Return the newest commits of the file, one for each line of history, that were not made in this repository."""
     found = list[str]()
     if history.head:
         found += _first_foreign(history, name, (history.head,), (f"--max-count={FIRST}",))

@@ -203,7 +203,7 @@ class StopRequest:
 
     @property
     def signal(self) -> int:
-        """The first ending signal if the user wants to stop, else 0."""
+        """The first ending signal if more have arrived than this request tolerates, else 0."""
         count = open_blocks[-1].count if open_blocks else 0
         return self.asked if count > max(self._before, self._spared) else 0
 

@@ -41,7 +41,7 @@ def leave(
     message = {"loop": loop, "kind": kind, "text": text, "limits": limits or {}, "at": clock.rfc3339(clock.now())}
     folder = os.path.join(run_folder.folder_of(workspace, run), FOLDER)
     dirs.make_home(os.path.join(workspace, ".rooda"), "runs", run, FOLDER)
-    data = signing.signed(_what(folder), encoded(message).encode("utf-8", "replace")) + b"\n"
+    data = signing.signed(_purpose(folder), encoded(message).encode("utf-8", "replace")) + b"\n"
     while True:
         number = max((int(name[:4]) for name in files.list_folder(folder) if name[:4].isdecimal()), default=0) + 1
         try:
@@ -142,7 +142,7 @@ def _messages(folder: str, refuse: Callable[[str], None]) -> list[Message]:
             continue
         try:
             data = files.read_ours(path)
-            if not signing.is_signed(_what(place), data):
+            if not signing.is_signed(_purpose(place), data):
                 refuse(path)
                 continue
             found.append(_message(path, json.parse_object(data)))
@@ -177,6 +177,6 @@ def _mark(note: Message, iteration: int) -> None:
         pass  # then the next prompt has the note too
 
 
-def _what(place: str) -> str:
-    """Return the purpose for which messages are signed: for one session."""
+def _purpose(place: str) -> str:
+    """Return the signing purpose of a session's messages, so that a signature is valid for this session only."""
     return f"message {os.path.basename(os.path.dirname(place))}"

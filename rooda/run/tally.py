@@ -105,5 +105,5 @@ class Tally:
 
 
 def _is_below_top(record: Json) -> bool:
-    """True for the event of a flow's node that is not the top one. In a reflex loop `level` is a phase, A or B."""
+    """True if the event is of a flow's node below the top one; in a reflex loop `level` is a phase, A or B."""
     return isinstance(level := record.get("level"), int) and level > 0

@@ -63,7 +63,7 @@ def in_folder(here: Where, directory: str) -> Where:
 
 
 def valid_name(word: str) -> str:
-    """Return a valid procedure name, which becomes part of a path; UsageProblem if it is invalid."""
+    """Return `word` if it is a valid procedure name, which becomes part of a path; else raise UsageProblem."""
     import re
 
     from rooda.errors import UsageProblem

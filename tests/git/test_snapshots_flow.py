@@ -95,7 +95,7 @@ def test_commits_of_the_user_are_not_removed(flow: Flow) -> None:
     flow.ws.git("commit", "-q", "--allow-empty", "-m", "mine")
     head = flow.ws.git("rev-parse", "HEAD")
     refused = flow.resume(run)
-    assert refused.code == 2 and "other commits lie on top of it" in refused.err
+    assert refused.code == 2 and "has other commits since then" in refused.err
     assert flow.ws.git("rev-parse", "HEAD") == head
 
 

@@ -196,7 +196,7 @@ def undone(repo: Repo, run: FlowRun, root: Node) -> list[LoggedCommit]:
         return []
     if not all(each.boundary for each in found):
         hint = "Remove those commits from the branch, or revert the undo: rooda undo --redo"
-        raise UsageProblem(f"{run.id} was undone, and other commits lie on top of it on {run.branch}.", hint)
+        raise UsageProblem(f"{run.id} can't go on: it was undone, and {run.branch} has other commits since then.", hint)
     return found
 
 

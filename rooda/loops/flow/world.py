@@ -7,7 +7,7 @@ from rooda.run.event_records import Event
 
 
 class FlowWorld(Protocol):
-    """Effects of a flow. Each method from `enter` to `act` is one step; its value is read from the files it wrote."""
+    """Effects of a flow. Each method from `enter` to `act` is one step: it writes files and returns what they say."""
 
     def signalled(self) -> int:
         """Return the number of the first signal received; 0 if none."""

@@ -223,7 +223,7 @@ def question(state: GoalState, world: World) -> Question:
 
 
 def offer_more(turns: Turns, state: GoalState, ending: Ending, world: World) -> GoalState | None:
-    """Save the pause and ask a user at a terminal whether to continue; None if the goal stays paused."""
+    """Ask a user at a terminal whether to continue after a pause; return the new state, or None to stay paused."""
     if ending.kind not in OFFERED or not world.attended():
         return None
     further = raise_limits(state, ending.kind)

@@ -153,7 +153,7 @@ new = click.Command(
         click.Option(
             ["--confirm-max-iterations"], type=COUNT, metavar="N", help="Confirm the iteration limit; N must equal it."
         ),
-        click.Option(["-y", "--yes"], is_flag=True, help="Confirm criteria and limit as they are."),
+        click.Option(["-y", "--yes"], is_flag=True, help="Confirm criteria and iteration limit without asking."),
         click.Option(["--fresh"], is_flag=True, help="Start even if a loop can be resumed; that one is ended."),
         *loop_options(),
         options.worktree(),

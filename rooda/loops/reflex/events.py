@@ -65,7 +65,7 @@ class ReflexBreach(Event, name="reflex.breach"):
 
 
 class ReflexChecks(Event, name="reflex.checks"):
-    """An agent wrote commands as checks."""
+    """An agent wrote checks that are commands."""
 
     commands: list[str]  # the commands of executable checks
     way: Annotated[str, "run", "skip"]  # what rooda does with the commands

@@ -126,7 +126,7 @@ def require_open(place: Place, found: Found, limit: int | None) -> State:
     state, ended = found.state, found.state.status != RUNNING
     if ended and not (limit and state.can_go_on):
         more = f"Go on with: rooda reflex resume {place.alias} -n {state.iteration + 4}\n" if state.can_go_on else ""
-        raise Undecided(f"{_ended(place, state)}{last_error(found)}", f"{more}{START_NEW}")
+        raise Undecided(f"{_ended(place, state, bool(more))}{last_error(found)}", f"{more}{START_NEW}")
     if limit and limit < state.iteration + ended:
         raise UsageProblem(
             f"-n {limit} is too low: the loop '{place.alias}' is already at iteration {state.iteration}.",
@@ -205,9 +205,10 @@ def _limited(made: Prepared, place: Place, asked: RunOptions) -> Prepared:
     )
 
 
-def _ended(place: Place, state: State) -> str:
+def _ended(place: Place, state: State, can_go_on: bool = False) -> str:
     why = f"{state.status} ({state.stop['reason']})"
-    return f"The loop '{place.alias}' has ended: {why}; there is nothing to resume."
+    end = "it needs a higher limit to go on" if can_go_on else "there is nothing to resume"
+    return f"The loop '{place.alias}' has ended: {why}; {end}."
 
 
 def run_session(

@@ -112,7 +112,7 @@ class World(Protocol):
         """Search the text for a regular expression; return found, missing or timed out."""
 
     def changed_sections(self, state: State) -> list[str] | None:
-        """Return the headings changed since the previous iteration; None in the first one."""
+        """Return the headings of the sections that changed since the last iteration; None in the first one."""
 
     def show_artifact(self) -> None:
         """Print the whole artifact for the user."""
