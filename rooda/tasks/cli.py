@@ -1,4 +1,4 @@
-"""`rooda tasks`: the commands of the list of tasks."""
+"""`rooda tasks`: the command group for a repository's list of tasks."""
 
 import click
 
@@ -18,9 +18,9 @@ from rooda.tasks import cli_add, cli_land, cli_list, cli_run
 @click.option("--watch", is_flag=True, help="Refresh every second, until Ctrl+C.")
 @click.pass_context
 def tasks(ctx: click.Context, as_json: bool, watch: bool) -> int:
-    """Work off a list of tasks, each in a clone of its own, and bring their work together.
+    """Work off a list of tasks, each in a clone of its own, and land the results.
 
-    Without a command: the board, one line a task.
+    Without a command, show the board: one line for each task.
     """
     return OK if ctx.invoked_subcommand else cli_list.board(where(ctx), as_json, watch)
 

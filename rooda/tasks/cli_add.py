@@ -1,4 +1,4 @@
-"""`rooda tasks add`: adds a task that is typed, or the tasks of a list or of a forge."""
+"""`rooda tasks add`: adds one typed task, or imports tasks from a list file or the issues of a forge."""
 
 import os
 import sys
@@ -25,12 +25,12 @@ from rooda.tasks.sources import FILE, FORGES, Draft, Known, Plan
 from rooda.tasks.store import Place, Store, place_of
 from rooda.views.say import say
 
-KINDS = tuple(kind for kind in registry.KINDS if kind != registry.OODA)  # besides procedures
+KINDS = tuple(kind for kind in registry.KINDS if kind != registry.OODA)  # all kinds but procedures
 TYPE_IT = 'Type it: rooda tasks add "Fix the flaky login test"'
 
 
 class Ids(click.ParamType):  # type: ignore[type-arg]  # generic only in newer click
-    """Ids of tasks, such as 3,4."""
+    """Task ids separated by commas, such as 3,4."""
 
     name = "ids"
 
@@ -44,7 +44,7 @@ class Ids(click.ParamType):  # type: ignore[type-arg]  # generic only in newer c
 
 
 class _Add(click.Command):
-    """`--kind procedure NAME` has two words, which click options can't have beside one."""
+    """Accepts `--kind procedure NAME` besides `--kind goal`; a click option has a fixed number of values."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "--" in args:
@@ -54,7 +54,7 @@ class _Add(click.Command):
 
 
 def joined_kind(args: Sequence[str]) -> list[str]:
-    """Return the arguments with the two words of `--kind procedure NAME` as one."""
+    """Join the two words after `--kind procedure NAME` into one argument."""
     found = [*args]
     for at, word in enumerate(args[:-2]):
         if word == "--kind" and args[at + 1] == PROCEDURE and not args[at + 2].startswith("-"):
@@ -66,7 +66,7 @@ def own_options() -> list[click.Parameter]:
     """Return the options that describe a task, for `add` and `edit`."""
     return [
         click.Option(["--gate", "gates"], multiple=True, metavar="COMMAND", type=Value(COMMAND),
-                     help="A command that must succeed, too; repeatable."),
+                     help="Additional command that must succeed; repeatable."),
         click.Option(["--after"], type=Ids(), metavar="IDS", help="Wait until these tasks have landed, such as 3,4."),
         click.Option(["--priority"], type=click.Choice(PRIORITIES), help="high, normal or low."),
         click.Option(["-n", "--max-iterations", "iterations"], type=Value(whole(1)), metavar="N",
@@ -113,7 +113,10 @@ def _text(typed: str | None) -> str:
 
 
 def new_task(found: Settings, store: Store, typed: Json, text: str) -> Task:
-    """Return a new task with the options of `add`. Raises UsageProblem for an unknown agent, procedure or task."""
+    """Build a task, without an id yet, from the options of `add`.
+
+    Raises UsageProblem for an unknown agent, procedure or task.
+    """
     kind, name = _kind(found, typed.get("kind") or PROCEDURE)
     for number in (after := typed.get("after") or ()):
         store.get(number)
@@ -135,7 +138,7 @@ def new_task(found: Settings, store: Store, typed: Json, text: str) -> Task:
 
 
 def known_agent(found: Settings, name: str | None) -> str:
-    """Return the name of an agent, "" for that of the settings. Raises UsageProblem if it is unknown."""
+    """Return the agent's name; "" means the agent of the settings. Raises UsageProblem if it is unknown."""
     from rooda.settings import agents
 
     if name and name not in (known := agents.agents(found)):
@@ -144,7 +147,7 @@ def known_agent(found: Settings, name: str | None) -> str:
 
 
 def _kind(found: Settings, typed: str) -> tuple[str, str]:
-    """Return kind and name of the loop of `--kind`, such as `goal` or `procedure audit-spec`."""
+    """Split a value of `--kind`, such as `goal` or `procedure audit-spec`, into the kind and the procedure's name."""
     kind, _, name = typed.partition(" ")
     if kind in KINDS and not name:
         return kind, ""
@@ -156,7 +159,7 @@ def _kind(found: Settings, typed: str) -> tuple[str, str]:
 
 
 def target_of(found: Settings, place: Place) -> str:
-    """Return the branch to land on: that of the settings, else the one checked out; UsageProblem if there is none."""
+    """Return the branch to land on: `[tasks] target`, else the branch checked out. UsageProblem without either."""
     if wanted := str(found.table("tasks").get("target", "")):
         return wanted
     if branch := read_head(place.repo).branch:
@@ -173,7 +176,7 @@ def target_of(found: Settings, place: Place) -> str:
 
 
 class Taken(NamedTuple):
-    """The options of an import."""
+    """Options of `add --from`."""
 
     source: str | None = None
     labels: tuple[str, ...] = ()
@@ -183,7 +186,7 @@ class Taken(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What a source has: its kind, the file or what the URLs begin with, and the drafts."""
+    """Drafts read from a source. `kind`: file, gh or glab; `place`: the file, or the common prefix of the URLs."""
 
     kind: str
     place: str
@@ -192,7 +195,7 @@ class Read(NamedTuple):
 
 
 def _import(here: Where, store: Store, base: Task, taken: Taken) -> int:
-    """Add what the source has and the list lacks, and say what is edited or gone there."""
+    """Add the drafts that are not in the task list yet, and report items that were edited or removed at the source."""
     read = _read(here, store, taken)
     if ring := sources.circle(read.drafts):
         names = model.shown_ring([*map(sources.name_of, [*ring, ring[0]])], "after")
@@ -202,7 +205,7 @@ def _import(here: Where, store: Store, base: Task, taken: Taken) -> int:
     ids: dict[str, int] = {}
 
     def makers() -> Iterator[Callable[[int], Task]]:
-        plans.append(_plan(store, read))  # again, under the lock: another import may have been faster
+        plans.append(_plan(store, read))  # again, under the lock: another import may have added some
         ids.update({known.draft.key: known.task.id for known in plans[0].known})
         return (_maker(base, draft, read.kind, ids, taken, with_gates) for draft in plans[0].new)
 
@@ -260,7 +263,7 @@ def _list(here: Where, store: Store, name: str) -> Read:
 
 
 def _issues(here: Where, taken: Taken, forge: str) -> Read:
-    """Return the open issues; those of authors without write access are listed, and not taken unless that is wanted."""
+    """Read the open issues. Those by authors without write access are printed and, without --allow-outside, refused."""
     drafts = forge_issues.listed(forge, taken.labels, here.workspace, os.environ)
     read = Read(forge, forge_issues.place_of(drafts), drafts)
     if taken.outside:
@@ -275,7 +278,7 @@ def _issues(here: Where, taken: Taken, forge: str) -> Read:
 
 
 def _may_become_gates(drafts: Sequence[Draft], yes: bool) -> bool:
-    """Return whether the commands in the texts become gates: after a yes."""
+    """True if the commands found in the texts become gates: with --yes, or after the user's yes at the terminal."""
     found = [(draft, command) for draft in drafts for command in draft.commands]
     if not found or yes:
         return yes
@@ -289,7 +292,7 @@ def _may_become_gates(drafts: Sequence[Draft], yes: bool) -> bool:
 
 
 def _say_rest(plan: Plan, read: Read) -> None:
-    """Say what was known already, what was edited at the source, and what is gone there."""
+    """Report tasks whose items are done, edited or gone at the source."""
     for known in plan.known:
         for text in _news(known):
             say(escape_line(text))
@@ -319,13 +322,13 @@ add = _Add(
                      help="Only issues with this label; repeatable."),
         click.Option(["--sync"], is_flag=True, help="Tick the box or close the issue once the task has landed."),
         click.Option(["--allow-outside", "outside"], is_flag=True,
-                     help="Also issues of authors who can't write to the repository."),
-        click.Option(["-y", "--yes"], is_flag=True, help="Make commands in imported texts gates, without a question."),
+                     help="Also add issues by authors who can't write to the repository."),
+        click.Option(["-y", "--yes"], is_flag=True, help="Make commands in imported texts gates without asking."),
         click.Option(["--kind"], metavar="KIND", help="Kind of loop: procedure NAME, goal, flow or reflex."),
         *own_options(),
     ],
     callback=_add,
-    help="Add a task: TEXT, or standard input with `-` or without a text; or several with --from.",
+    help="Add a task: TEXT, or standard input if TEXT is `-` or missing. With --from, add several.",
     short_help="Add tasks.",
     context_settings=DASH_H,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""`rooda tasks land`: the command of the merge queue."""
+"""`rooda tasks land`: runs the merge queue."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,30 +26,30 @@ def register(group: click.Group) -> None:
     default=2,
     show_default=True,
     metavar="N",
-    help="Times that a task goes back to its agent after a conflict or a red gate.",
+    help="How often a task returns to its agent after a conflict or a red gate.",
 )
-@click.option("--no-gates", is_flag=True, help="Land without any gate.")
-@click.option("-y", "--yes", is_flag=True, help="Land changes of rooda.toml, gates and CI files without a question.")
-@click.option("--target", default="", metavar="BRANCH", help="Land only what goes to this branch.")
+@click.option("--no-gates", is_flag=True, help="Land even if there are no gates to check the work.")
+@click.option("-y", "--yes", is_flag=True, help="Land changes to rooda.toml, gates and CI files without asking.")
+@click.option("--target", default="", metavar="BRANCH", help="Land only tasks for this branch.")
 @click.option("--pr", "pull", is_flag=True, help="Push each branch and open a pull request through gh or glab instead.")
-@click.option("--merge", is_flag=True, help="With --pr: merge those whose checks are green.")
-@click.option("--watch", is_flag=True, help="With --pr: look again and again, until all are merged.")
+@click.option("--merge", is_flag=True, help="With --pr: merge pull requests whose checks are green.")
+@click.option("--watch", is_flag=True, help="With --pr: poll the pull requests until all are merged.")
 @click.option(
     "--every",
     type=Value(DURATION),
     default="30s",
     show_default=True,
     metavar="TIME",
-    help="With --watch: the time between two looks.",
+    help="With --watch: time between two polls.",
 )
 @click.option("--patient", is_flag=True, hidden=True, help="Wait until another landing ends.")
 @click.pass_context
 def land(
     ctx: click.Context, /, attempts: int, no_gates: bool, yes: bool, target: str, patient: bool, **typed: Any
 ) -> int:
-    """Bring completed tasks to their target, one at a time, each rebased and checked by the gates.
+    """Bring completed tasks to their target branch, one at a time, each rebased and checked by the gates.
 
-    A conflict, a red gate or a failed check of a pull request goes back to the task's agent.
+    After a conflict, a red gate or a failed check of a pull request, the task returns to its agent.
     """
     from rooda.loops.options import RunOptions
     from rooda.loops.trusting import checked
@@ -74,7 +74,7 @@ def land(
 
 
 def _allow(task: Task, names: Sequence[str]) -> bool:
-    """Ask whether a branch may change files that decide what is run or checked; False if there is nobody to ask."""
+    """Ask whether a branch may change files that decide what is run or checked; False without a terminal."""
     from rooda.run import questions
 
     say(f"Task {task.id} changes {', '.join(names)}, which decide what is run or checked.")

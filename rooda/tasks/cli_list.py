@@ -1,4 +1,4 @@
-"""`rooda tasks`, `show` and `edit`: shows the tasks, and changes one."""
+"""`rooda tasks`, `rooda tasks show` and `rooda tasks edit`: show all tasks, show one, change one."""
 
 import json
 import os
@@ -32,7 +32,7 @@ ROOM = 80  # columns of the board if it is not on a terminal
 
 
 def board(here: Where, as_json: bool, watch: bool) -> int:
-    """Show all tasks; with `watch`, again and again."""
+    """Show all tasks; with `watch`, refresh them until Ctrl+C."""
     pictures = _pictures(store_of(here), here, as_json, watch)
     if watch:
         from rooda.views.watching import watching
@@ -43,7 +43,7 @@ def board(here: Where, as_json: bool, watch: bool) -> int:
 
 
 def _pictures(store: Store, here: Where, as_json: bool, watch: bool) -> Iterator[list[str]]:
-    """Yield the lines of the board, without end."""
+    """Yield the board's lines, read again each time; never ends."""
     config, foresight = settings_file(store, here), Foresight(store, lambda text: say(text, True))
     while True:
         found = progress.board(store, config)
@@ -128,7 +128,7 @@ def _edit(ctx: click.Context, /, number: int, text: str | None, no_gates: bool, 
 
 
 def _typed(task: Task) -> Edit:
-    """Return what the user has changed in an editor."""
+    """Open the task in the user's editor, and return the changes."""
     if not (questions.at_terminal() or os.environ.get("VISUAL") or os.environ.get("EDITOR")):
         raise UsageProblem("There is no terminal for an editor.", "Change it with --text, --gate, --after, --priority.")
     before = editing.form(task)
@@ -144,12 +144,12 @@ edit = click.Command(
     params=[
         ID,
         click.Option(["--text"], metavar="TEXT", help="The new text."),
-        click.Option(["--no-gates"], is_flag=True, help="Drop the gates of its own."),
+        click.Option(["--no-gates"], is_flag=True, help="Remove the task's own gates."),
         *own_options(),
     ],
     callback=_edit,
     help="Change a task: in $EDITOR, or with the options. A running loop gets it in its next iteration.\n\n"
-    "The gates given replace those of before; --after '' waits for no task.",
+    "--gate replaces all of the task's own gates; --after '' removes all tasks that it waits for.",
     short_help="Change a task.",
     context_settings=DASH_H,
 )

@@ -41,13 +41,13 @@ def _store(here: Where) -> Store:
     default=1,
     show_default=True,
     metavar="N",
-    help="Times that a failed task is tried again.",
+    help="How often a failed task is tried again.",
 )
-@click.option("--max-cost", "cost", type=Value(AMOUNT), metavar="USD", help="Stop at this cost of all loops together.")
-@click.option("--wait", is_flag=True, help="Sleep until a usage limit is reset, and go on.")
-@click.option("--land", is_flag=True, help="Land what is completed while others work: rooda tasks land.")
-@click.option("-y", "--yes", is_flag=True, help="With --land: land changes of rooda.toml, gates and CI files, too.")
-@click.option("--no-gates", is_flag=True, help="With --land: land without any gate.")
+@click.option("--max-cost", "cost", type=Value(AMOUNT), metavar="USD", help="Stop when all loops together cost this.")
+@click.option("--wait", is_flag=True, help="Sleep until a usage limit resets, then go on.")
+@click.option("--land", is_flag=True, help="Also run `rooda tasks land` whenever a task is completed.")
+@click.option("-y", "--yes", is_flag=True, help="With --land: also land changes to rooda.toml, gates and CI files.")
+@click.option("--no-gates", is_flag=True, help="With --land: land even if there are no gates.")
 @click.option("--detach", is_flag=True, help="Run in the background; end it with: rooda tasks stop.")
 @click.pass_context
 def run(
@@ -61,7 +61,7 @@ def run(
     detach: bool,
     **typed: bool,
 ) -> int:
-    """Work off the tasks, each in a clone of its own; Ctrl+C stops all, and the next `run` goes on."""
+    """Work off the tasks, each in a clone of its own; Ctrl+C stops all loops, and the next `run` resumes them."""
     from rooda.tasks.runner import Runner, Wishes
     from rooda.tasks.work import settings_file
 
@@ -71,7 +71,9 @@ def run(
         say('No tasks yet. Add one: rooda tasks add "Fix the flaky login test"')
         return OK
     if os.environ.get("ROODA_RUN"):
-        raise UsageProblem("An agent can't start `rooda tasks run` inside the run that it works for.")
+        raise UsageProblem(
+            "An agent can't start `rooda tasks run` inside the run that it works for.", "Start it outside of the run."
+        )
     if any(typed.values()) and not land:
         raise UsageProblem("--yes and --no-gates need --land.")
     landing = tuple(f"--{name.replace('_', '-')}" for name, value in typed.items() if value)
@@ -80,7 +82,7 @@ def run(
 
 
 def _set(here: Where, store: Store) -> dict[str, Any]:
-    """Return what the settings say about a run of tasks."""
+    """Return the fields of the runner's `Wishes` that come from the settings."""
     from rooda.tasks.work import home_of
 
     found = configuration.load(here.workspace, here.config)
@@ -100,9 +102,9 @@ def _set(here: Where, store: Store) -> dict[str, Any]:
 @click.option("--reason", metavar="TEXT", default="", help="Record this reason.")
 @click.pass_context
 def stop(ctx: click.Context, number: int | None, reason: str) -> int:
-    """End the loop of a task as Ctrl+C does; without ID: all loops and `rooda tasks run` itself.
+    """End the loop of a task as Ctrl+C does; without ID, end all loops and `rooda tasks run` itself.
 
-    State and work stay, and the next `run` goes on.
+    State and work are kept, and the next `run` resumes.
     """
     from rooda.tasks import orders
 
@@ -128,11 +130,11 @@ def cancel(ctx: click.Context, number: int) -> int:
     return OK
 
 
-@click.command(short_help="Let a task that failed or is parked go on.")
+@click.command(short_help="Retry a task that failed or is parked.")
 @ID
 @click.pass_context
 def retry(ctx: click.Context, number: int) -> int:
-    """Let a task go on in the next `run`: one that failed, is parked, or waits for a usage limit."""
+    """Let the next `run` work on a task again: one that failed, is parked, or waits for a usage limit."""
     from rooda.tasks import model, orders
 
     after = orders.retry(_store(where(ctx)), number)
@@ -159,11 +161,11 @@ def continue_(ctx: click.Context, number: int) -> int:
 
 @click.command(short_help="Show what a task did, iteration by iteration.")
 @ID
-@click.option("-f", "--follow", is_flag=True, help="Go on until the loop ends.")
-@click.option("--agent", is_flag=True, help="The output of its agent.")
+@click.option("-f", "--follow", is_flag=True, help="Keep printing until the loop ends.")
+@click.option("--agent", is_flag=True, help="Show the output of the agent instead.")
 @click.pass_context
 def logs(ctx: click.Context, number: int, follow: bool, agent: bool) -> int:
-    """Show the log of a task's loop; before the loop has begun: what its start printed."""
+    """Show the log of a task's loop; before the loop has begun, the output of its start."""
     words = ["logs", *(["-f"] if follow else []), *(["--agent"] if agent else [])]
     return _in_clone(where(ctx), number, words)
 
@@ -228,7 +230,7 @@ def clean(ctx: click.Context) -> int:
 @click.option("--parent", type=int, required=True)
 @click.pass_context
 def work(ctx: click.Context, number: int, parent: int) -> int:
-    """Prepare the clone of a task and become its loop; `rooda tasks run` starts this."""
+    """Prepare a task's clone and replace this process by its loop; started by `rooda tasks run` only."""
     from rooda.settings.setup import new_worktree
     from rooda.tasks import outcome
     from rooda.tasks.work import check, work

@@ -1,4 +1,4 @@
-"""Makes the commit that would land, in a clone that belongs to one target of the merge queue."""
+"""Makes the commit that would land, in a clone that the merge queue keeps for each target."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ _REBASE = ("-c", "rebase.updateRefs=false", "-c", "rebase.backend=merge", "-c", 
 
 
 class LandingClone:
-    """The clone in which the results for one target are made and checked."""
+    """Clone in which the results for one target are made and checked."""
 
     def __init__(
         self, found: Settings, wanted: NewWorktree, place: Place, target: str, say: Callable[[str], None]
@@ -37,14 +37,14 @@ class LandingClone:
         self._clean_at = ""  # the commit that is checked out without a change of tracked files
 
     def at(self, tip: str) -> Repo:
-        """Return the clone with a commit of the target checked out, and no other file than ignored ones."""
+        """Check out a commit of the target, delete untracked files unless they are ignored, and return the clone."""
         if self._repo is None:
             self._repo = self._ready(tip)
         self._check_out(self._repo, tip)
         return self._repo
 
     def _ready(self, tip: str) -> Repo:
-        """Return the clone, made anew if a kill left it unusable."""
+        """Open the clone; make it if it is missing, or unusable after a kill."""
         if os.path.isdir(self._root):
             try:
                 repo = self._found()
@@ -66,7 +66,7 @@ class LandingClone:
         return self._found()
 
     def _found(self) -> Repo:
-        """Return the clone's repository. Raises GitProblem if git finds another one in its place."""
+        """Open the clone's repository. Raises GitProblem if git finds another repository at that path."""
         inner = os.path.normpath(os.path.join(self._root, self._lender.prefix))
         files.make_folder(inner)
         repo = find(inner)
@@ -85,12 +85,12 @@ class LandingClone:
         self._clean_at = commit
 
     def fill_submodules(self, clone: Repo) -> None:
-        """Bring the submodules to the commits of the result, which their copies in the repository have."""
+        """Check out each submodule at the commit that the result sets, without fetching."""
         if os.path.isdir(os.path.join(clone.folder, "modules")):
             clone.run("submodule", "-q", "update", "--no-fetch", "--force")
 
     def combined(self, clone: Repo, task: Task, tip: str, history: History, squash: bool) -> str | Refusal:
-        """Make the commit that would land; return it, or why it can't be made. Raises GitProblem if git fails."""
+        """Make the commit that would land; return it, or the refusal after a conflict. GitProblem if git fails."""
         how = queue.way(history, squash)
         if how == "as-is":
             clone.run_checked("checkout", "-q", "--detach", task.head)
@@ -111,7 +111,7 @@ class LandingClone:
         return clone.text("rev-parse", "HEAD")
 
     def publish(self, commit: str) -> str:
-        """Bring a result into the repository; return git's error, "" if there was none."""
+        """Fetch a result into the user's repository; return git's error, "" if there was none."""
         return clones.publish(self._loan, self._root, commit)
 
 

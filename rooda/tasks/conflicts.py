@@ -1,4 +1,4 @@
-"""Foresees which tasks' branches would conflict, by `git merge-tree`, and remembers it by their two commits."""
+"""Predicts with `git merge-tree` which tasks' branches conflict, and caches the answer for each pair of commits."""
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -9,14 +9,14 @@ from rooda.tasks import model
 from rooda.tasks.model import Task
 from rooda.tasks.store import Store
 
-OLDEST = (2, 38)  # git that can merge without a work tree
+OLDEST = (2, 38)  # first git version that can merge without a work tree
 COMPARED = (model.RUNNING, model.COMPLETED)
-MOST = 5_000  # comparisons that are remembered
+MOST = 5_000  # comparisons kept in the cache
 TOO_OLD = "Conflicts between tasks are not foreseen: git merge-tree needs git 2.38 or newer."
 
 
 class Foresight:
-    """Compares the branches of tasks two by two. A pair without a common path is not merged."""
+    """Compares the branches of tasks pairwise. Branches that changed no common path are not merged: no conflict."""
 
     def __init__(self, store: Store, say: Callable[[str], None] = lambda text: None) -> None:
         self._repo, self._path = store.place.repo, os.path.join(store.place.folder, "conflicts.json")
@@ -26,7 +26,7 @@ class Foresight:
         self._paths: dict[tuple[str, str], frozenset[str]] = {}
 
     def of(self, tasks: Mapping[int, Task]) -> dict[int, list[int]]:
-        """Return the tasks that each running or completed task conflicts with; those without a conflict are left out.
+        """Map each running or completed task to the tasks it conflicts with; tasks without a conflict are left out.
 
         Two tasks conflict only if they land on the same target.
         """
@@ -41,7 +41,7 @@ class Foresight:
         return found
 
     def last(self, ready: Iterable[Task], running: Collection[Task]) -> list[Task]:
-        """Return tasks in their order, but among equal priority those that conflict with a running one at the end."""
+        """Sort ready tasks so that those that conflict with a running task come last within their priority."""
         ready = [*ready]
         others = [task for task in running if task.head]
         if not others or len(ready) < 2 or not any(task.head for task in ready):
@@ -66,7 +66,7 @@ class Foresight:
         return bool(known[pair])
 
     def _report(self) -> None:
-        """Say once that git is too old; other errors, such as a missing commit, mean no conflict."""
+        """Report once that git is too old; any other error, such as a missing commit, counts as no conflict."""
         version = files.to_text(self._repo.run("version").out).split()
         numbers = version[2].split(".") if len(version) > 2 else []
         if [int(number) for number in numbers[:2] if number.isdecimal()] < [*OLDEST] and TOO_OLD not in self._read():
@@ -75,7 +75,7 @@ class Foresight:
             self._say(TOO_OLD)
 
     def _touched(self, task: Task) -> frozenset[str]:
-        """Return the paths that a task's branch has changed, and their folders."""
+        """Return the paths that a task's branch has changed."""
         key = task.turnings.base, task.head
         if key not in self._paths:
             words = ("diff", "--name-only", "-z", "--no-renames", f"{task.turnings.base or task.target}...{task.head}")
@@ -92,7 +92,7 @@ class Foresight:
         return self._known
 
     def save(self) -> None:
-        """Remember new comparisons; without a place for them they are made again."""
+        """Write new comparisons to the cache; if that fails, they are made again next time."""
         if self._fresh and self._known is not None:
             self._fresh = False
             newest = dict([*self._known.items()][-MOST:])
@@ -103,5 +103,5 @@ class Foresight:
 
 
 def foreseen(store: Store, tasks: Mapping[int, Task], say: Callable[[str], None]) -> dict[int, list[int]]:
-    """Return the tasks that each running or completed task of the board conflicts with."""
+    """Map each running or completed task to the tasks it conflicts with."""
     return Foresight(store, say).of(tasks)

@@ -1,4 +1,4 @@
-"""Changes a task that exists, and gives a loop that works on it the change for its next iteration."""
+"""Changes an existing task, and sends the change to its loop, which applies it in its next iteration."""
 
 import os
 from typing import NamedTuple
@@ -17,25 +17,26 @@ HEAD = "# Task {0.id}, {0.state}. Below the first empty line is its text. `gate:
 
 
 class Edit(NamedTuple):
-    """What changes; None = stays as it is."""
+    """Changes to a task; None = unchanged."""
 
     text: str | None = None
     gates: tuple[str, ...] | None = None
     after: tuple[int, ...] | None = None
     priority: str | None = None
-    limits: Limits = Limits()  # 0 = stays as it is
+    limits: Limits = Limits()  # 0 = unchanged
     agent: str | None = None
     target: str | None = None
 
 
 def edit(store: Store, number: int, change: Edit) -> Task:
-    """Change a task. Raises UsageProblem if it is over, or would wait for itself."""
+    """Change a task. Raises UsageProblem if it has landed, was cancelled, or would wait for itself."""
 
     def changed(task: Task) -> Task:
         if task.is_over:
             raise UsageProblem(f"Task {number} is {task.state}; it can't be changed.", "Add another: rooda tasks add")
         if task.branch and change.target not in (None, task.target):
-            raise UsageProblem(f"Task {number} has begun on {task.target}; its target can't change.")
+            what = f"Task {number} has begun on {task.target}; its target can't change."
+            raise UsageProblem(what, f"Cancel it (rooda tasks cancel {number}), and add another with --target.")
         if ring := model.cycle(number, change.after or (), store.look):
             what = f"Tasks would wait for each other: {model.shown_ring(ring, 'after')}."
             raise UsageProblem(what, "Nothing was changed.")
@@ -57,7 +58,7 @@ def _with(task: Task, change: Edit) -> Task:
 
 
 def _deliver(store: Store, task: Task, change: Edit) -> None:
-    """Leave a note and the limits for a loop that runs or will be resumed; one that begins later gets them anyway."""
+    """Send a note and new limits to a loop that runs or will be resumed; a loop that begins later reads the task."""
     note, limits = _note(change), _limits(change)
     workspace = orders.workspace_of(store, task)
     newest = run_folder.latest(workspace, None) if workspace and (note or limits) else None
@@ -65,7 +66,7 @@ def _deliver(store: Store, task: Task, change: Edit) -> None:
         return
     kind, run = registry.OODA if task.kind == PROCEDURE else task.kind, os.path.basename(newest)
     if not signing.has_key():
-        raise RoodaError(f"The running loop can't be informed, since a message must be signed: {signing.problem()}")
+        raise RoodaError(f"The task is changed, but no message to its loop can be signed: {signing.problem()}")
     try:
         if note and registry.KINDS[kind].hears_notes:
             note = secrets.hide(note, secrets.forms(os.environ, (workspace,)))
@@ -74,7 +75,7 @@ def _deliver(store: Store, task: Task, change: Edit) -> None:
             messages.leave(workspace, run, kind, messages.LIMITS, limits=limits)
     except OSError as problem:
         raise RoodaError(
-            f"{problem.filename} can't be written: {problem.strerror}", "The running loop does not know of the change."
+            f"{problem.filename} can't be written: {problem.strerror}", "The task is changed, its running loop is not."
         ) from None
 
 
@@ -93,19 +94,19 @@ def _limits(change: Edit) -> dict[str, float]:
 
 
 def form(task: Task) -> str:
-    """Return a task as a text to edit."""
+    """Return the text that $EDITOR shows for a task."""
     gates = "".join(f"gate: {gate}\n" for gate in task.gates) or "gate:\n"
     after = ",".join(map(str, task.after))
     return f"{HEAD.format(task)}{gates}after: {after}\npriority: {task.priority}\n\n{task.text}\n"
 
 
 def parsed(text: str) -> Edit:
-    """Return the change that an edited form describes. Raises UsageProblem for a line that is none."""
+    """Parse an edited form into a change. Raises UsageProblem for an invalid line."""
     head, _, body = text.lstrip("\n").partition("\n\n")
     gates: list[str] = []
     found = Edit(text=body.strip(), after=())
     if not model.title_of(body):
-        raise UsageProblem("The task's text is empty; nothing was changed.", "It begins below the first empty line.")
+        raise UsageProblem("The task's text is empty; nothing was changed.", "Write it below the first empty line.")
     for row in head.splitlines():
         key, colon, value = (part.strip() for part in row.partition(":"))
         if row.startswith("#") or (key == "gate" and colon and not value):

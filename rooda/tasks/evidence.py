@@ -20,7 +20,7 @@ class Evidence(NamedTuple):
 
 
 def of_task(store: Store, task: Task) -> Evidence:
-    """Read the evidence from the task's clone; nothing without one."""
+    """Read the evidence from the runs in the task's clone; empty without a clone."""
     workspace = orders.workspace_of(store, task)
     newest = past_runs.newest_run(workspace) if workspace else None
     if newest is None:

@@ -18,18 +18,18 @@ PIPELINE = {"success": GREEN, "failed": RED, "canceled": RED, "skipped": GREEN}
 
 
 class Seen(NamedTuple):
-    """What the forge says about a pull request."""
+    """State of a pull request, as the forge reports it."""
 
     state: str  # open | merged | closed
-    head: str  # its commit
+    head: str  # newest commit of its branch
     checks: str  # green | red | pending | none
     failed: str = ""  # name of a failed check
     log: str = ""  # what the forge needs to print that check's log: its URL, or the number of the pipeline
-    commit: str = ""  # that merged it, if the forge says so
+    commit: str = ""  # the merge commit, if the forge names it
 
 
 def of_url(url: str) -> str:
-    """Return the forge of a remote's address."""
+    """Guess the forge from a remote's URL."""
     return GLAB if "gitlab" in url.lower() else GH
 
 
@@ -66,7 +66,7 @@ class Forge:
         return _of_gitlab(self._json("mr", "view", _number(url), "--output", "json"))
 
     def log(self, seen: Seen) -> str:
-        """Return the end of a failed check's log, or what is known about it."""
+        """Return the log of a failed check, or where to find it."""
         try:
             return self._log(seen)
         except RoodaError as problem:
@@ -84,7 +84,7 @@ class Forge:
         return "\n".join(f"{name}:\n{files.to_text(trace)}" for name, trace in traces)
 
     def merge(self, url: str, head: str, squash: bool) -> None:
-        """Merge a pull request, if it still is at this commit."""
+        """Merge a pull request if `head` is still its newest commit."""
         if self.name == GH:
             self._run("pr", "merge", url, "--squash" if squash else "--merge", "--match-head-commit", head)
         else:
@@ -116,7 +116,7 @@ def _of_github(said: Json) -> Seen:
 
 
 def _word_of(check: Json) -> str:
-    """Return the conclusion of a check or a commit status; another word while it runs."""
+    """Return the conclusion of a check or commit status, or its status while it runs."""
     if check.get("status", "COMPLETED") != "COMPLETED":
         return str(check["status"])
     return str(check.get("conclusion") or check.get("state") or "")

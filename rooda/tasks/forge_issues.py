@@ -12,10 +12,10 @@ from rooda.tasks import sources
 from rooda.tasks.sources import FORGES, GH, Draft
 
 TIMEOUT = 120.0  # seconds for one command
-PAGE = 100  # issues of one page of glab
-MOST = 10_000  # issues
-DEVELOPER = 30  # access level of GitLab from which on a member may push
-MAY_WRITE = ("admin", "maintain", "write")  # permissions of GitHub
+PAGE = 100  # issues on one page of glab
+MOST = 10_000  # issues read
+DEVELOPER = 30  # lowest access level of GitLab that may push
+MAY_WRITE = ("admin", "maintain", "write")  # permissions of GitHub that include writing
 
 
 def listed(forge: str, labels: Sequence[str], cwd: str, env: Mapping[str, str]) -> list[Draft]:
@@ -36,7 +36,7 @@ def listed(forge: str, labels: Sequence[str], cwd: str, env: Mapping[str, str]) 
 
 
 def writers(forge: str, authors: Iterable[str], cwd: str, env: Mapping[str, str]) -> set[str]:
-    """Return those of the authors who may write to the repository; one whose access can't be found out may not."""
+    """Return the authors with write access to the repository; an author whose access is unknown is left out."""
     names = sorted(author for author in {*authors} if re.fullmatch(r"[\w.-]+", author))
     return {author for author in names if _may_write(forge, author, cwd, env)}
 
@@ -68,13 +68,13 @@ def close(forge: str, url: str, comment: str, cwd: str, env: Mapping[str, str]) 
 
 
 def place_of(drafts: Collection[Draft]) -> str:
-    """Return what the URLs of all issues of one repository begin with; "" without an issue."""
+    """Return the prefix that the URLs of all issues of the repository share; "" without an issue."""
     first = next((draft.place for draft in drafts), "")
     return f"{first.rstrip('/').rpartition('/')[0]}/" if "/" in first else ""
 
 
 def printed_json(forge: str, words: Sequence[str], cwd: str, env: Mapping[str, str]) -> Any:
-    """Return the JSON that a forge's command prints. Raises RoodaError if it fails or prints none."""
+    """Return the JSON that a forge's command prints. Raises RoodaError if it fails or prints no JSON."""
     out = checked(forge, words, cwd, env)
     try:
         return json.loads(out) if out.strip() else []

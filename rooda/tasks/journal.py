@@ -1,4 +1,4 @@
-"""What the merge queue keeps on disk: the move that is about to happen, and the results that wait for the user."""
+"""Files of the merge queue: the journal of the move in progress, and the results that wait for the user."""
 
 import os
 from collections.abc import Sequence
@@ -19,21 +19,21 @@ class Landed(NamedTuple):
 
 
 class Move(NamedTuple):
-    """What is about to move: the target, from where to where, and the checkout that holds it."""
+    """Journal entry: the target's ref, its old and its new commit, and the checkout to update with it."""
 
     tasks: tuple[Landed, ...]
     ref: str  # full name of the target's ref
     old: str
     new: str
-    checkout: str = ""  # the work tree whose files move, too
-    remote: str = ""  # of a target in another repository
+    checkout: str = ""  # work tree that has the target checked out
+    remote: str = ""  # its name, for a target in another repository
 
     def has(self, number: int) -> bool:
         return any(task.id == number for task in self.tasks)
 
 
 class Waiting(NamedTuple):
-    """The results for one target that wait until its checkout is clean."""
+    """Results for one target that wait until its checkout is clean."""
 
     target: str
     branch: str  # full name of the branch that has them
@@ -50,7 +50,7 @@ def _path(store: Store) -> str:
 
 
 def begin(store: Store, move: Move) -> bool:
-    """Write the journal, unless one of its tasks is no longer completed. From then on it can't be cancelled."""
+    """Write the journal unless a task of the move is not completed; from then on its tasks can't be cancelled."""
     with store.locked():
         if any(store.get(task.id).state != model.COMPLETED for task in move.tasks):
             return False
@@ -70,7 +70,7 @@ def current(store: Store) -> Move | None:
 
 
 def begun_at(store: Store) -> int:
-    """Return the time of the journal in nanoseconds; a lock file that is older is not of its move."""
+    """Return when the journal was written, in nanoseconds. An older lock file of git is not from this move."""
     return os.lstat(_path(store)).st_mtime_ns
 
 
@@ -95,7 +95,7 @@ def waiting(store: Store) -> dict[str, Waiting]:
 
 
 def keep_waiting(store: Store, rows: Sequence[Waiting]) -> None:
-    """Replace the results that wait."""
+    """Replace the stored results that wait."""
     path = os.path.join(store.place.folder, "next.json")
     if rows:
         files.replace(path, encoded(json.encode(_Waits(tuple(rows)))).encode() + b"\n")

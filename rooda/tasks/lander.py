@@ -1,4 +1,4 @@
-"""Starts `rooda tasks land` beside the loops of `rooda tasks run --land`, whenever a task was completed."""
+"""Lets `rooda tasks run --land` start `rooda tasks land` as a child process whenever a task is completed."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ OUTPUT = "land.out"
 
 
 class Step(NamedTuple):
-    """What a landing needs: the commands before and after `tasks land`, and a folder for its output."""
+    """How to start a landing: the arguments before and after `tasks land`, and a folder for its output."""
 
     before: tuple[str, ...]
     after: tuple[str, ...]
@@ -23,7 +23,7 @@ class Step(NamedTuple):
 
 
 class Lander:
-    """At most one landing at a time; each task that is completed, or was before the run, is offered to one."""
+    """Runs one landing at a time; starts one if there are completed tasks that no landing has seen yet."""
 
     def __init__(self, wanted: bool, step: Step, say: Callable[[str], None]) -> None:
         self._wanted, self._step, self._say = wanted, step, say
@@ -35,7 +35,7 @@ class Lander:
         return self._pid > 0
 
     def offer(self, tasks: Mapping[int, Task], children: Children) -> None:
-        """Start a landing if a completed task was not offered yet, and none runs; print what one has said."""
+        """Start a landing, unless one runs or all completed tasks were offered to one; print what it has said."""
         if self.works:
             self._report()
         found = {task.id: task.head for task in tasks.values() if task.state == model.COMPLETED} if self._wanted else {}
@@ -48,7 +48,7 @@ class Lander:
         self._pid = children.start(argv, self._step.folder, dict(os.environ), output)
 
     def ended(self, pid: int, code: int) -> bool:
-        """Print what a landing said, if this process was one; False if it was none."""
+        """Print the output of the landing if this process was it, and return True; else return False."""
         if pid != self._pid:
             return False
         self._pid, self.code = 0, code

@@ -1,7 +1,7 @@
 """The merge queue of `rooda tasks land`: brings completed tasks to their target, one at a time, each checked by gates.
 
-Every result is made and checked in a clone of its own. The target moves by compare-and-swap only. A journal is written
-before that and deleted after it, so that the next landing completes what a kill left half done.
+Results are made and checked in a separate clone for each target. The target moves by compare-and-swap only. A journal
+is written before the move and deleted after it, so that the next landing completes a move that a kill cut off.
 """
 
 import os
@@ -27,7 +27,7 @@ from rooda.tasks.store import Store
 from rooda.tasks.targets import Target, Targets
 from rooda.tasks.waiting import Shelf
 
-PATIENCE = 60.0  # seconds for a git command of a killed landing to end
+PATIENCE = 60.0  # seconds to wait until git commands of a killed landing have ended
 
 
 class Wishes(NamedTuple):
@@ -41,11 +41,11 @@ class Wishes(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """How the queue speaks with the user."""
+    """Callbacks with which the queue prints and asks the user."""
 
     say: Callable[[str], None]
     allow: Callable[[Task, Sequence[str]], bool]  # may this branch change files that decide what is run or checked?
-    trust: Callable[[Settings], Settings]  # ask for trust in what another repository has brought
+    trust: Callable[[Settings], Settings]  # ask whether to trust what was fetched from another repository
 
 
 class Queue:
@@ -58,11 +58,11 @@ class Queue:
         self._targets = Targets(self._repo)
         self._shelf = Shelf(store, str(found.table("tasks").get("branch_prefix", "rooda")).strip("/"))
         self._clones: dict[str, LandingClone] = {}
-        self._is_sound = False  # the repository's objects were checked in this landing
+        self._is_sound = False  # `git fsck` has checked the repository in this landing
         self._code = OK
 
     def run(self) -> int:
-        """Land what can land; return the exit code. Raises Undecided if another landing goes on."""
+        """Land what can land; return the exit code. Raises Undecided if another landing is running."""
         with alone(self._store, self._wishes.patient):
             self._recover()
             names = [*self._shelf.targets(), *queue.targets(self._store.all().values())]
@@ -76,7 +76,7 @@ class Queue:
         return self._code
 
     def _land_target(self, name: str) -> None:
-        """Land the tasks of a target, and those that are completed meanwhile."""
+        """Land the completed tasks of a target, also those that are completed during the landing."""
         try:
             target = self._targets.find(name)
             self._targets.fetch(target)
@@ -86,7 +86,7 @@ class Queue:
                 for task in batch:
                     seen.add(task.id)
                     while self._land(target, self._store.get(task.id)):
-                        pass  # somebody else moved the target: again, from its new tip
+                        pass  # another process moved the target: try again from its new tip
         except GitProblem as problem:
             self._hold(f"Nothing more lands on {name}: {problem}")
 
@@ -96,11 +96,11 @@ class Queue:
         return False
 
     def _land(self, target: Target, task: Task) -> bool:
-        """Land a task, or send it back; True if that must be tried again from the target's new tip."""
+        """Land a task, or send it back to its agent; True if the target has moved, so that the caller tries again."""
         if task.state != model.COMPLETED:
             return False
         if not task.head:
-            return self._hold(f"Task {task.id}: its work is not in the repository: rooda tasks show {task.id}")
+            return self._hold(f"Task {task.id}: its work is not in the repository; see: rooda tasks show {task.id}")
         tip = self._shelf.newest(task.target) or self._targets.tip(target)
         try:
             history = self._history(task, tip)
@@ -136,7 +136,7 @@ class Queue:
         return LandingClone(self._found, self._wanted, self._store.place, target, self._say)
 
     def _nothing(self, task: Task, tip: str) -> bool:
-        """Record a task whose branch has nothing that the target lacks, unless its agent forgot to commit."""
+        """Count a task as landed if its branch adds nothing; send it back if its agent left uncommitted work."""
         loan = clones.loan_of(task.clone) if task.clone else None
         if loan and (left := clones.left_alone(task.clone, loan)):
             return self._send_back(task, queue.uncommitted(task.target, left), tip)
@@ -182,13 +182,13 @@ class Queue:
         return commit
 
     def _may_change(self, clone: Repo, task: Task, tip: str, commit: str, changes: Sequence[Change]) -> bool:
-        """True unless the branch changes what decides about gates, and the user does not want that."""
+        """False if the branch changes files that decide what is run or checked, and the user does not allow it."""
         names = [change.path for change in changes]
         found = [name for name in queue.watched(names) if gates.decides(clone, name, tip, commit)]
         return not found or self._wishes.yes or self._asked.allow(task, found)
 
     def _publish(self, room: LandingClone, task: Task, commit: str) -> None:
-        """Bring a result with all its objects into the repository. Raises GitProblem if that fails."""
+        """Fetch a result with all its objects into the user's repository. Raises GitProblem if that fails."""
         if problem := room.publish(commit):
             raise GitProblem(f"the result of task {task.id} can't be brought into the repository: {problem}")
         if not self._is_sound:  # `publish` checks the objects of later results
@@ -200,7 +200,7 @@ class Queue:
     # The target
 
     def _move(self, target: Target, task: Task, tip: str, commit: str) -> bool:
-        """Move the target to the result, or let the result wait; True if another one was faster."""
+        """Move the target to the result, or let the result wait; True if another process has moved the target."""
         result = Landed(task.id, commit)
         if target.remote:
             return self._push(target, Move((result,), target.ref, tip, commit, remote=target.remote))
@@ -237,7 +237,7 @@ class Queue:
         return problem
 
     def _push(self, target: Target, move: Move) -> bool:
-        """Push a result; True if another one was faster."""
+        """Push a result; True if another push has moved the target."""
         if not journal.begin(self._store, move):
             return False
         problem = self._targets.push(target, move.old, move.new)
@@ -264,7 +264,7 @@ class Queue:
             self._say(f"Task {task.id} landed on {task.target}: {task.title}")
 
     def _finish(self, target: Target) -> None:
-        """Bring what waits for a target to it, or record that the user has done so."""
+        """Land the results that wait for a target, or record that the user has merged them."""
         found = self._shelf.found(target.name)
         if not found:
             return
@@ -277,7 +277,7 @@ class Queue:
         whole = all(self._store.get(each.id).state == model.COMPLETED for each in found.tasks)
         if not whole or not self._targets.is_part(tip, found.newest):
             self._shelf.clear(target.name)
-            self._say(f"What waited for {target.name} is made again: it or one of its tasks has changed.")
+            self._say(f"The results that waited for {target.name} are made again: it or one of its tasks has changed.")
             return
         folders = checkouts.folders_of(self._repo, target.ref)
         reason = _obstacle(folders, target, tip, found.newest)
@@ -290,7 +290,7 @@ class Queue:
     # After a kill
 
     def _recover(self) -> None:
-        """Complete what a killed landing left half done."""
+        """Complete the move of a killed landing, if its journal is still there."""
         move = journal.current(self._store)
         if move is None:
             return
@@ -303,7 +303,7 @@ class Queue:
         journal.end(self._store)
 
     def _complete(self, move: Move) -> None:
-        """Bring the checkout of a move that was cut off to the old or the new commit. Raises RoodaError if it can't."""
+        """Set the checkout of a move that was cut off to the old or the new commit. RoodaError if that fails."""
         since, problem = journal.begun_at(self._store), ""
         if not move.checkout:
             checkouts.remove_locks(self._repo, move.ref, since)
@@ -337,7 +337,10 @@ def _await_commands(path: str) -> int:
 
 @contextmanager
 def alone(store: Store, patient: bool = False) -> Iterator[None]:
-    """Hold the lock of the queue, also over each git command. Raises Undecided if another landing goes on."""
+    """Hold the lock of the merge queue. Raises Undecided if another landing is running.
+
+    Git commands inherit a second lock, so that a landing waits for those that a killed one has left.
+    """
     path = store.place.lander
     files.make_folder(store.place.folder)
     if patient:

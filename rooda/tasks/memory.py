@@ -1,4 +1,4 @@
-"""Keeps the tasks of a repository in memory, and reads again only those that the log says have changed."""
+"""Caches the tasks of a repository in memory, and reads again only those that have new lines in the log."""
 
 from rooda.base import files, json
 from rooda.errors import StateDamaged, UsageProblem
@@ -28,7 +28,7 @@ class Memory:
         return self._tasks
 
     def keep(self, task: Task) -> None:
-        """Take a task that was just written."""
+        """Cache a task that this process has just written."""
         self._tasks[task.id] = task
 
     def _changed(self, size: int) -> list[int]:

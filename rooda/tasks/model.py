@@ -17,9 +17,9 @@ OVER = (LANDED, CANCELLED)  # nothing changes such a task any more
 
 PRIORITIES = ("high", "normal", "low")
 PROCEDURE = "procedure"  # the kind of a task whose loop is a procedure; other kinds have the names of the registry
-VERSION = 1  # of a task's file
+VERSION = 1  # format of a task's file
 LONGEST_TITLE = 72  # characters
-LONGEST_RING = 8  # names of a circle in a message
+LONGEST_RING = 8  # names in a message about tasks that wait for each other
 SLUG = 40  # characters of the title in a branch name
 
 
@@ -39,8 +39,8 @@ class Source(NamedTuple):
     place: str = ""  # file relative to the top of the repository, or the URL of an issue
     line: int = 0
     sync: bool = False  # tick the box or close the issue after the landing
-    synced: bool = False  # that was done
-    digest: str = ""  # of the text at the import, by which a later edit is found
+    synced: bool = False  # the box was ticked or the issue closed
+    digest: str = ""  # hash of the text at the import, by which a later edit is found
 
 
 class Pull(NamedTuple):
@@ -52,19 +52,19 @@ class Pull(NamedTuple):
 
 
 class Turnings(NamedTuple):
-    """How often a task was started again, and from where it goes on."""
+    """Counts of a task's restarts, and where its current loop begins."""
 
-    tries: int = 0  # by itself, after a failure
-    reopened: int = 0  # after a conflict or a red gate of the landing, since a person last decided
-    kills: int = 0  # of its loop, one after the other in the iteration `killed_at`
+    tries: int = 0  # automatic retries after a failure
+    reopened: int = 0  # returns to the agent after a refused landing, since the user's last retry
+    kills: int = 0  # consecutive kills of its loop in iteration `killed_at`
     killed_at: int = -1
-    loop: int = 1  # number of the loop: a task that was reopened or tried again has a new one
-    ended: str = ""  # session of the loop before, after which the new one begins
+    loop: int = 1  # number of its loop; a task that is reopened or tried again begins a new one
+    ended: str = ""  # last session of the loop before; a newer session belongs to this loop
     base: str = ""  # commit of the target on which the branch begins, or to which it was rebased last
 
 
 class Process(NamedTuple):
-    """The process that works on a task, with what proves that a PID still means it."""
+    """Process that works on a task; start time and boot id detect a reused PID."""
 
     pid: int = 0
     start: Any = None
@@ -80,11 +80,11 @@ class Task(NamedTuple):
     target: str  # branch to land on, such as main or origin/main
     state: str = WAITING
     kind: str = PROCEDURE
-    name: str = "build"  # of the procedure; for other kinds their own word
+    name: str = "build"  # of the procedure; "" for other kinds
     options: tuple[str, ...] = ()  # further options of the loop's command
-    agent: str = ""  # "" = that of the settings
-    gates: tuple[str, ...] = ()  # commands of its own, besides those of the target
-    after: tuple[int, ...] = ()  # tasks that must have landed before
+    agent: str = ""  # "" = the agent of the settings
+    gates: tuple[str, ...] = ()  # the task's own commands, besides the target's gates
+    after: tuple[int, ...] = ()  # ids of tasks that must have landed before it starts
     priority: str = "normal"
     limits: Limits = Limits()
     source: Source = Source()
@@ -94,7 +94,7 @@ class Task(NamedTuple):
     started_at: str = ""
     branch: str = ""
     clone: str = ""  # folder of its clone; "" before the first start and after `clean`
-    head: str = ""  # commit of the clone that the repository has as refs/rooda/task/<id>
+    head: str = ""  # commit of its work, which the repository keeps as refs/rooda/task/<id>
     session: str = ""  # id of the loop's newest session
     loop_state: str = ""  # the loop's own state, a word of run/ended.py
     iteration: int = 0
@@ -103,11 +103,11 @@ class Task(NamedTuple):
     seconds: float = 0.0
     until: str = ""  # time before which it can't go on: the reset of a usage limit
     account: str = ""  # whose usage limit that is
-    question: str = ""  # what the agent asks a person
+    question: str = ""  # the agent's question to the user
     asked_at: str = ""
-    prompt: str = ""  # for the next prompt: an answer, or the conflict or red gate of a landing
+    prompt: str = ""  # added to the next prompt: an answer, or why a landing was refused
     reason: str = ""  # why it is parked, waits, or failed
-    parked_by: str = ""  # question | limit | landing | trust | stop | clone
+    parked_by: str = ""  # question | limit | landing | trust | setup | clone
     turnings: Turnings = Turnings()
     pull: Pull = Pull()
     process: Process = Process()  # only while it is running
@@ -126,7 +126,7 @@ def encode(task: Task) -> Json:
 
 
 def decode(data: Json) -> Task:
-    """Return the task of a file's content; raises Mismatch if it is none, or of a later version."""
+    """Return the task in a file's content. Raises Mismatch if it is invalid, or of another version."""
     if data.get("v") != VERSION:
         raise json.Mismatch(f"its version is {data.get('v')!r}; this rooda reads version {VERSION}")
     task = json.decode(Task, data)
@@ -137,7 +137,7 @@ def decode(data: Json) -> Task:
 
 
 def title_of(text: str) -> str:
-    """Return the title of a task's text: its first line, cut at a word."""
+    """Return the title of a task's text: the first line that has words, cut at a word if it is long."""
     row = next((" ".join(line.lstrip("#-*>").split()) for line in text.splitlines() if line.strip("#-*> \t")), "")
     if len(row) <= LONGEST_TITLE:
         return row
@@ -160,7 +160,7 @@ def slug_of(title: str) -> str:
 
 
 def unmet(task: Task, tasks: Mapping[int, Task]) -> list[int]:
-    """Return the tasks that must land before this one may start. One that was deleted or cancelled never does."""
+    """Return the tasks that this one still waits for. A deleted or cancelled one never lands, so it stays listed."""
     return [number for number in task.after if number not in tasks or tasks[number].state != LANDED]
 
 
@@ -181,7 +181,7 @@ def ready(tasks: Mapping[int, Task], now: str, busy: Collection[str] = ()) -> li
 
 
 def order(task: Task) -> tuple[int, bool, int]:
-    """Return the sort key of waiting tasks: priority, those that were started before, then the oldest."""
+    """Return the sort key of waiting tasks: by priority, then those that were started before, then the oldest."""
     return PRIORITIES.index(task.priority), not task.started_at, task.id
 
 
@@ -191,12 +191,12 @@ def next_time(tasks: Iterable[Task]) -> str:
 
 
 def same_agent(one: Task, other: Task) -> bool:
-    """True if two tasks surely call the same agent, since the same settings choose it."""
+    """True if two tasks certainly call the same agent, because the same settings choose it."""
     return (one.agent, one.kind, one.name, one.options) == (other.agent, other.kind, other.name, other.options)
 
 
 def cycle(number: int, after: Sequence[int], task_of: Callable[[int], Task | None]) -> list[int]:
-    """Return the tasks of a circle that `after` would close for the task `number`; [] if it closes none."""
+    """Return the cycle of tasks that would arise if task `number` waited for `after`; [] if there is none."""
     before = dict.fromkeys(after, number)  # the task that waits for it
     open_ = [*after]
     while open_:
@@ -214,7 +214,7 @@ def cycle(number: int, after: Sequence[int], task_of: Callable[[int], Task | Non
 
 
 def shown_ring(names: Sequence[object], word: str) -> str:
-    """Return the names of a circle, joined by a word; the middle of a long one is left out."""
+    """Return the names of a cycle, joined by `word`; the middle of a long one is left out."""
     shown = [*names] if len(names) <= LONGEST_RING else [*names[:4], "…", *names[-2:]]
     return f" {word} ".join(map(str, shown))
 

@@ -1,4 +1,4 @@
-"""Orders for a task from another terminal: stop, cancel, retry, answer. Each is safe while the scheduler works."""
+"""The user's orders for a task: stop, cancel, retry, answer, clean. Each is safe while the scheduler runs."""
 
 import os
 
@@ -41,7 +41,7 @@ def end_loop(store: Store, task: Task, reason: str = "") -> bool:
 
 
 def stop(store: Store, number: int, reason: str = "") -> Task:
-    """Stop a running task; the next `run` goes on with it. Raises UsageProblem if it does not run."""
+    """Stop a running task; the next `run` resumes it. Raises UsageProblem if it is not running."""
     task = store.get(number)
     if task.state != model.RUNNING:
         raise UsageProblem(f"Task {number} is {task.state}; it does not run.", f"See it: rooda tasks show {number}")
@@ -50,7 +50,7 @@ def stop(store: Store, number: int, reason: str = "") -> Task:
 
 
 def cancel(store: Store, number: int) -> Task:
-    """Cancel a task for good: from the return on it never runs or lands."""
+    """Cancel a task for good: once this returns, it never runs or lands."""
 
     def cancelled(task: Task) -> Task:
         if task.state == model.LANDED:
@@ -66,11 +66,12 @@ def cancel(store: Store, number: int) -> Task:
 
 
 def retry(store: Store, number: int) -> Task:
-    """Let a task that failed or was parked go on: a failed one from its first iteration, a parked one where it is."""
+    """Let the next `run` work on a task again. A failed one, or one parked by a landing, begins a new loop."""
 
     def again(task: Task) -> Task:
         if task.state not in (model.FAILED, model.PARKED, model.WAITING):
-            raise UsageProblem(f"Task {number} is {task.state}; only one that failed, is parked or waits can go on.")
+            what = f"Task {number} is {task.state}; only a failed, parked or waiting task can be retried."
+            raise UsageProblem(what, f"See it: rooda tasks show {number}")
         if task.question:
             raise UsageProblem(f"Task {number} asks: {task.question}", f'Answer it: rooda answer {number} "…"')
         turnings = task.turnings._replace(tries=0, reopened=0, kills=0, killed_at=-1)
@@ -96,7 +97,7 @@ def answer(store: Store, number: int, text: str) -> Task:
 
 
 def end_question(store: Store, number: int, default: str, limit: str) -> Task:
-    """Answer a question that waited too long with the default; without one its task fails."""
+    """Answer a question that waited too long with the default answer; without a default its task fails."""
 
     def failed(task: Task) -> Task:
         if not task.question:
@@ -107,16 +108,18 @@ def end_question(store: Store, number: int, default: str, limit: str) -> Task:
     try:
         return answer(store, number, default) if default else store.change(number, failed, "unanswered")
     except UsageProblem:
-        return store.get(number)  # a person was faster
+        return store.get(number)  # the user has answered or cancelled in the meantime
 
 
 def publish(store: Store, task: Task) -> Task:
-    """Bring the work of a completed loop into the repository, where that failed before. UsageProblem if it fails."""
+    """Fetch the work of a completed loop into the repository, after that failed before. UsageProblem on failure."""
     commit, problem = results.publish(task.clone, work.loan_of(store.place, task))
     if problem:
-        raise UsageProblem(f"The work of task {task.id} can't be brought into the repository: {problem}")
+        what = f"The work of task {task.id} can't be brought into the repository: {problem}"
+        raise UsageProblem(what, f"Repair that, then try again: rooda tasks retry {task.id}")
     if problem := results.set_branch(store.place.repo, task.branch, commit):
-        raise UsageProblem(f"The branch {task.branch} can't be set: {problem}")
+        what = f"The branch {task.branch} can't be set: {problem}"
+        raise UsageProblem(what, f"Repair that, then try again: rooda tasks retry {task.id}")
 
     def published(now: Task) -> Task:
         if now.parked_by != "clone":
@@ -127,7 +130,7 @@ def publish(store: Store, task: Task) -> Task:
 
 
 def stop_run(store: Store) -> None:
-    """End `rooda tasks run`, which ends its loops. Raises UsageProblem if it does not run."""
+    """End `rooda tasks run`, which ends its loops. Raises UsageProblem if it is not running."""
     path = store.place.runner
     if not lock.is_held(path):
         raise UsageProblem("`rooda tasks run` is not running here.", "See the tasks: rooda tasks")
@@ -137,7 +140,7 @@ def stop_run(store: Store) -> None:
 
 
 def clean(store: Store, task: Task) -> str:
-    """Remove the clone of a task that is over; return what only the clone has, if it is kept for that."""
+    """Remove the clone of a task that is over. If it has work that the repository lacks, keep it and return what."""
     loan = work.loan_of(store.place, task)
     try:
         if os.path.isdir(task.clone):

@@ -9,12 +9,12 @@ from rooda.tasks import model
 from rooda.tasks.model import Process, Task
 
 UNPUBLISHED = "its work could not be brought into the repository"
-GENERAL = 78  # exit code of `rooda tasks work` for an error that every task would meet
+GENERAL = 78  # exit code of `rooda tasks work` for an error that affects every task
 KILLS = 5  # in a row, without an iteration in between, after which a task fails
 
 
 class Facts(NamedTuple):
-    """What the runs in a task's clone say about it."""
+    """State and usage of a task's loop, read from the runs in its clone."""
 
     state: str = ""  # of the newest run, a word of run/ended.py
     session: str = ""
@@ -32,10 +32,10 @@ class Ended(NamedTuple):
 
     code: int  # negative: a signal killed it
     facts: Facts = Facts()
-    said: str = ""  # its last line, if it made no call
+    said: str = ""  # its last error, or the last line of its output
     head: str = ""  # its commit in the repository
     problem: str = ""  # why its work could not be brought into the repository
-    text: str = ""  # its last error with all that follows
+    text: str = ""  # its last error or warning, and all lines after it
 
 
 def with_facts(task: Task, facts: Facts) -> Task:
@@ -52,7 +52,7 @@ def with_facts(task: Task, facts: Facts) -> Task:
 
 
 def settled(task: Task, ended: Ended, now: str, tomorrow: str, retries: int) -> Task:
-    """Return the task after its loop has ended. One that was cancelled or edited meanwhile keeps its state."""
+    """Return the task after its loop has ended. A task that is not running any more keeps its state."""
     task = with_facts(task, ended.facts)._replace(process=Process(), head=ended.head or task.head)
     if task.state != model.RUNNING:
         return task
@@ -105,7 +105,7 @@ def _unfinished(task: Task, facts: Facts, tomorrow: str) -> Task:
 
 
 def _killed(task: Task) -> Task:
-    """Return a task whose loop was killed: it goes on, unless that happens again and again."""
+    """Return a task whose loop was killed: it waits to be resumed, or fails after too many kills in one iteration."""
     kills = task.turnings.kills + 1 if task.turnings.killed_at == task.iteration else 1
     turnings = task.turnings._replace(kills=kills, killed_at=task.iteration)
     if kills > KILLS:

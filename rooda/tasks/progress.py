@@ -1,4 +1,4 @@
-"""Reads how far tasks are: from their files, and for those whose loop runs from its logs in the clone."""
+"""Reads the progress of tasks: from their files and, for running tasks, from the loop's logs in the clone."""
 
 import os
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from rooda.views.status_table import Row
 
 
 class Board(NamedTuple):
-    """All tasks by id, those that run with what their loops have done so far, and the files that are damaged."""
+    """All tasks by id, running ones with their current progress, and why the file of a damaged one can't be read."""
 
     tasks: dict[int, Task]
     damaged: dict[int, str]
@@ -31,7 +31,7 @@ def board(store: Store, config: str) -> Board:
 
 
 def current(store: Store, task: Task, config: str) -> Task:
-    """Return a task with what its loop has done until now, if it runs."""
+    """Return a task; if it is running, with the current progress of its loop."""
     workspace = orders.workspace_of(store, task) if task.state == model.RUNNING else ""
     if not workspace:
         return task

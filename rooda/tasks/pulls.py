@@ -1,4 +1,4 @@
-"""`rooda tasks land --pr`: completed tasks as pull requests, whose checks are read and whose failures go back."""
+"""`rooda tasks land --pr`: opens pull requests for completed tasks, and returns failed checks to their agents."""
 
 import os
 from collections.abc import Callable
@@ -25,12 +25,12 @@ class Wishes(NamedTuple):
     merge: bool = False
     no_gates: bool = False  # merge without any check
     yes: bool = False  # merge changes of settings, gates and CI files
-    watch: float = 0.0  # seconds between two looks; 0 = one look
+    watch: float = 0.0  # seconds between two polls; 0 = poll once
     target: str = ""
 
 
 class Remote(NamedTuple):
-    """Where a task's branch is pushed, and the branch there that its pull request is for."""
+    """The remote to which a task's branch is pushed, and the branch there that its pull request targets."""
 
     name: str
     branch: str
@@ -46,7 +46,7 @@ class Pulls:
         self._code = OK
 
     def run(self) -> int:
-        """Look after all completed tasks once, or with `watch` until none is left; return the exit code."""
+        """Visit all completed tasks once, or with `watch` until none is left; return the exit code."""
         with alone(self._store), Signals() as signals:
             while True:
                 self._code = OK
@@ -69,7 +69,7 @@ class Pulls:
         return [task for name in names for task in queue.due(self._store.all().values(), name)]
 
     def _note(self, task: Task, text: str, code: int = UNFINISHED) -> None:
-        """Say what a task waits for, once."""
+        """Print what a task waits for, unless that was printed last, and set the exit code."""
         if self._said.get(task.id) != text:
             self._said[task.id] = text
             self._say(f"Task {task.id}: {text}")
@@ -119,7 +119,7 @@ class Pulls:
         return self._config(f"remote.{remote}.url")
 
     def _open(self, task: Task, remote: Remote, host: Forge) -> None:
-        """Push the branch and open its pull request, unless it is open: then it has the new commits now."""
+        """Push the branch, and open its pull request unless it has one; the push updates an open one."""
         lease = f"--force-with-lease={HEADS}{task.branch}:{task.pull.head}"
         words = ["push", "-q", lease, remote.name, f"{task.head}:{HEADS}{task.branch}"]
         done = command.run(words, self._repo.top, hooks=True, timeout=GIT_TIMEOUT)

@@ -14,17 +14,17 @@ OUTPUT = 6_000  # characters of a red gate's output in the next prompt
 class Refusal(NamedTuple):
     """Why a task can't land as it is."""
 
-    kind: str  # conflict | gate | nothing
-    text: str  # for a person, in one line
+    kind: str  # conflict | gate | check | nothing | submodule
+    text: str  # for the user, in one line
     prompt: str  # for the agent
 
 
 class History(NamedTuple):
-    """How a task's branch lies to the tip of its target."""
+    """Relation between a task's branch and the tip of its target."""
 
-    is_merged: bool  # the target has all of it
-    has_merges: bool  # it holds merge commits since it left the target
-    is_ahead: bool  # the target's tip is part of it
+    is_merged: bool  # the target contains the whole branch
+    has_merges: bool  # the branch has merge commits that the target lacks
+    is_ahead: bool  # the branch contains the target's tip
 
 
 def due(tasks: Iterable[Task], target: str) -> list[Task]:
@@ -47,12 +47,12 @@ def way(history: History, squash: bool) -> str:
 
 
 def watched(paths: Iterable[str]) -> list[str]:
-    """Return those of the changed paths that decide what is run or checked, so that a person must see them."""
+    """Return those of the changed paths that decide what is run or checked, so that the user must allow them."""
     return [path for path in paths if path.rpartition("/")[2] in WATCHED or path.startswith(WATCHED_FOLDERS)]
 
 
 def reopened(task: Task, refusal: Refusal, attempts: int, tip: str) -> Task:
-    """Return a task that goes back to its agent, or to a person after so many attempts."""
+    """Return a refused task: waiting for its agent, or parked for the user once `attempts` are used up."""
     before = task.turnings
     turnings = before._replace(reopened=before.reopened + 1, loop=before.loop + 1, ended=task.session, base=tip)
     if task.turnings.reopened >= attempts:
@@ -74,7 +74,7 @@ def conflict(target: str, files: Sequence[str], hunks: str) -> Refusal:
 
 
 def red(target: str, gate: str, verdict: str, output: str) -> Refusal:
-    """Return the refusal of a branch with which a gate is red on top of its target."""
+    """Return the refusal of a branch that makes a gate red on top of its target."""
     prompt = (
         f"Your work passed its gates alone, but on top of {target} as it is now a gate is red: {gate} ({verdict}).\n"
         f"The tip of {target} is rooda/target: merge it (git merge rooda/target), repair what is red, "
@@ -84,7 +84,7 @@ def red(target: str, gate: str, verdict: str, output: str) -> Refusal:
 
 
 def red_check(target: str, name: str, url: str, log: str) -> Refusal:
-    """Return the refusal of a pull request of which a check of the forge failed."""
+    """Return the refusal of a pull request on which a check of the forge failed."""
     prompt = (
         f"Your work is in the pull request {url}, and a check of the forge failed on it: {name}.\n"
         f"Repair that, run the gates, and commit. The tip of {target} is rooda/target.\n"
@@ -100,7 +100,7 @@ def uncommitted(target: str, left: str) -> Refusal:
 
 
 def lost_submodule(target: str, path: str) -> Refusal:
-    """Return the refusal of a branch that names a commit of a submodule that only its clone has."""
+    """Return the refusal of a branch that sets a submodule to a commit that only the task's clone has."""
     prompt = (
         f"Your work can't land on {target}: it sets the submodule {path} to a commit that exists only here. "
         f"Set {path} to a commit of its own repository again, solve the task without that, and commit."

@@ -22,7 +22,7 @@ LAST = 8_000  # bytes of a program's output that may hold its last error
 
 
 def facts(workspace: str, config: str, running: bool = False) -> Facts:
-    """Return what the runs in a clone say; all empty if none has begun."""
+    """Return state and usage of the loop, from the runs in a clone; all empty if no run has begun."""
     runs = past_runs(workspace)
     if not runs:
         return Facts()
@@ -45,9 +45,9 @@ def facts(workspace: str, config: str, running: bool = False) -> Facts:
 
 
 def higher_limit(workspace: str, name: str) -> int:
-    """Return the iteration limit with which a procedure repeats an iteration that a signal cut off; 0 if none was.
+    """Return the iteration limit that lets a procedure repeat an iteration cut off by a signal; 0 if none was.
 
-    A procedure counts such an iteration, since its call was paid for; a task has it done once more.
+    A procedure counts such an iteration, because its call was paid for; a task runs it once more.
     """
     wanted = {"iteration.ended", "run.started", "run.resumed"}
     ended = [*history.events_of_run(workspace, name, registry.OODA, wanted)]
@@ -84,11 +84,11 @@ def said(path: str, since: int = 0) -> Said:
 
 
 def publish(root: str, loan: Loan) -> tuple[str, str]:
-    """Bring the clone's HEAD into its repository; return the commit, and an error if that failed."""
+    """Fetch the clone's HEAD into its repository; return the commit and the error, "" if there is none."""
     try:
         repo = find(root)
         if os.path.realpath(repo.top) != os.path.realpath(root):
-            return "", f"{root} is no repository any more"
+            return "", f"{root} is not a repository any more"
         if not (commit := read_head(repo).commit):
             return "", f"{root} has no commit"
         return commit, clones.publish(loan, root, commit)
@@ -97,13 +97,13 @@ def publish(root: str, loan: Loan) -> tuple[str, str]:
 
 
 def set_branch(repo: Repo, branch: str, commit: str) -> str:
-    """Let the branch of a task follow its work; return git's error, "" if there was none."""
+    """Set the branch of a task to a commit; return git's error, "" if there was none."""
     done = repo.run("update-ref", f"refs/heads/{branch}", commit)
     return command.error_text(done) if done.code else ""
 
 
 def facts_or_none(workspace: str, config: str) -> Facts:
-    """Return what the runs in a clone say; nothing if an agent has damaged them."""
+    """Return `facts`; all empty if the runs can't be read, for example because an agent damaged them."""
     try:
         return facts(workspace, config)
     except (RoodaError, OSError, ValueError):

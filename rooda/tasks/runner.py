@@ -1,7 +1,7 @@
 """The scheduler of `rooda tasks run`: starts a loop for each task that may start, and sleeps until something happens.
 
-All that must survive is in the tasks' files. A task counts as running from before its loop starts until after its end
-was recorded; the next scheduler stops what is left of such a loop, and starts it again.
+All that must survive is in the tasks' files. A task is `running` from before its loop starts until after its end was
+recorded; after a crash, the next scheduler ends the processes of such a loop and resumes it.
 """
 
 import os
@@ -31,7 +31,7 @@ STOPPED = (INTERRUPTED, TERMINATED)
 
 
 class Wishes(NamedTuple):
-    """The options of `rooda tasks run`, and what the settings say about it."""
+    """The options of `rooda tasks run`, and its settings from [tasks]."""
 
     slots: int = 2
     retries: int = 1
@@ -39,15 +39,15 @@ class Wishes(NamedTuple):
     land: bool = False
     cost: float = 0.0  # dollars that all loops of this run may spend together; 0 = no limit
     prefix: str = "rooda"  # of the branches
-    min_free: int = 0  # bytes
+    min_free: int = 0  # bytes of free space, below which nothing more starts
     home: str = ""  # folder of the clones
-    question_seconds: float = 0.0  # that a question waits for its answer; 0 = without end
+    question_seconds: float = 0.0  # how long a question waits for its answer; 0 = without limit
     question_default: str = ""
     landing: tuple[str, ...] = ()  # options of `tasks land`
 
     @property
     def words(self) -> list[str]:
-        """The options with which `resume --all` starts the run again."""
+        """The options with which `rooda resume --all` starts this run again."""
         found = ["-j", str(self.slots), "--retries", str(self.retries)]
         found += ["--max-cost", f"{self.cost:g}"] if self.cost else []
         return [*found, *(["--wait"] if self.wait else []), *(["--land", *self.landing] if self.land else [])]
@@ -64,13 +64,13 @@ class Runner:
         self._printed: dict[int, int] = {}  # size of a task's output before its start
         step = Step(("-C", here.workspace, "--config", config), wishes.landing, store.place.folder)
         self._lander = Lander(wishes.land, step, say)
-        self._held: set[int] = set()  # tasks that a person stopped during this run
+        self._held: set[int] = set()  # tasks that the user stopped during this run
         self._over = ""  # why nothing more starts in this run
-        self._general = ""  # an error that every task would meet
+        self._general = ""  # an error that affects every task
         self._group = f"{os.getpid()}-{clock.file_stamp(clock.now())}"
 
     def run(self) -> int:
-        """Work until nothing can start any more; return the exit code. Raises Undecided if another run goes on."""
+        """Work until nothing can start any more; return the exit code. Raises Undecided if another run is active."""
         self._require_prefix()
         held = take_lock(self._store)
         try:
@@ -99,13 +99,13 @@ class Runner:
         return UNFINISHED if code == OK and self._lander.code else code
 
     def _require_prefix(self) -> None:
-        """Raise UsageProblem if a branch has the name of a folder that the tasks' branches need."""
+        """Raise UsageProblem if a branch such as `rooda` prevents git from creating branches below it."""
         parts = self._wishes.prefix.split("/")
         for name in ("/".join(parts[:count]) for count in range(1, len(parts) + 1)):
             if self._store.place.repo.run("rev-parse", "-q", "--verify", f"{work.HEADS}{name}").code == 0:
                 raise UsageProblem(
                     f"A branch named {name} is in the way of the tasks' branches, such as {self._wishes.prefix}/1-….",
-                    'Rename it, or choose another beginning in rooda.toml: [tasks] branch_prefix = "…"',
+                    'Rename it, or choose another prefix in rooda.toml: [tasks] branch_prefix = "…"',
                 )
 
     def _loop(self, watched: Signals) -> None:
@@ -132,7 +132,7 @@ class Runner:
         self._memory.problems.clear()
 
     def _next_time(self, tasks: Mapping[int, Task]) -> float:
-        """Return the time of the next thing to do, 0 if there is none."""
+        """Return when the next usage limit or question ends; 0 if there is none."""
         text = model.next_time(tasks.values())
         found = [seconds_of(text)] if text else []
         if limit := self._wishes.question_seconds:
@@ -140,7 +140,7 @@ class Runner:
         return min(found, default=0.0)
 
     def _end_questions(self, tasks: Mapping[int, Task]) -> None:
-        """Answer with the default, or fail, the questions that waited for too long."""
+        """Give questions that waited too long the default answer; without a default, their tasks fail."""
         limit, default = self._wishes.question_seconds, self._wishes.question_default
         for task in [*tasks.values()] if limit else ():
             if task.question and task.asked_at and seconds_of(task.asked_at) + limit <= clock.now():
@@ -157,7 +157,7 @@ class Runner:
             self._start(waiting.pop(0))
 
     def _has_space(self) -> bool:
-        """True if the disk of the clones has as much free space as the settings want."""
+        """True if the disk of the clones has the free space that `min_free` requires."""
         if self._wishes.min_free and (free := files.free_space(self._wishes.home)) < self._wishes.min_free:
             what = f"{self._wishes.home} has {free / 1e9:.1f} GB of free space"
             self._over = f"{what}, less than [tasks] min_free = {self._wishes.min_free / 1e9:g}GB; nothing more starts."
@@ -165,7 +165,7 @@ class Runner:
         return not self._over
 
     def _start(self, task: Task) -> None:
-        """Claim a task and start its loop; another process may have changed the task in the meantime."""
+        """Claim a task and start its loop, unless another process has changed the task in the meantime."""
         now = clock.rfc3339(clock.now())
 
         def claim(found: Task) -> Task:
@@ -207,7 +207,7 @@ class Runner:
             self._settle(number, code)
 
     def _settle(self, number: int, code: int) -> None:
-        """Record what a task has become."""
+        """Fetch the work of a loop that has ended into the repository, and record the task's new state."""
         task = self._store.get(number)
         workspace = orders.workspace_of(self._store, task)
         facts = results.facts_or_none(workspace, self._config) if workspace else outcome.Facts()
@@ -232,7 +232,7 @@ class Runner:
         self._after(after, ended)
 
     def _after(self, task: Task, ended: outcome.Ended) -> None:
-        """Report the end of a loop, and hold what must wait because of it."""
+        """Report the end of a loop; hold back other tasks, or the whole run, if its cause concerns them too."""
         if ended.code == outcome.GENERAL:
             self._over = self._general = self._general or ended.said
             return
@@ -247,7 +247,7 @@ class Runner:
         self._say(f"Task {task.id}{why}")
 
     def _hold_others(self, limited: Task) -> None:
-        """Let all waiting tasks of an account wait for the end of its usage limit."""
+        """Let all waiting tasks with the same agent wait until its usage limit ends."""
         if limited.state != model.WAITING or not limited.until:
             return
 
@@ -272,7 +272,7 @@ class Runner:
             self._settle_ended()
 
     def _recover(self) -> None:
-        """End the loops that an earlier scheduler left, and let their tasks wait to go on."""
+        """End the loops that a crashed scheduler left, and let their tasks wait to be resumed."""
         for task in [*self._memory.tasks().values()]:
             if task.state != model.RUNNING:
                 continue
@@ -281,7 +281,7 @@ class Runner:
 
 
 def take_lock(store: Store) -> lock.Lock:
-    """Take the lock of the scheduler; Undecided if another one runs."""
+    """Take the lock of the scheduler. Raises Undecided if another one is running."""
     path = store.place.runner
     files.make_folder(store.place.folder)
     held = lock.acquire(path)

@@ -23,7 +23,7 @@ class Draft(NamedTuple):
     title: str
     text: str
     place: str  # file, or URL of an issue
-    after: tuple[str, ...] = ()  # keys
+    after: tuple[str, ...] = ()  # keys of the drafts that come first
     commands: tuple[str, ...] = ()
     line: int = 0
     done: bool = False
@@ -48,7 +48,7 @@ class Known(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What an import does: the drafts to add, those that are known, and the tasks that the source lacks now."""
+    """Result of a comparison: drafts to add, drafts that are tasks already, and tasks that the source lacks now."""
 
     new: tuple[Draft, ...] = ()
     known: tuple[Known, ...] = ()
@@ -56,7 +56,7 @@ class Plan(NamedTuple):
 
 
 def of_list(found: TaskList, place: str) -> list[Draft]:
-    """Return the drafts of a list in a file. An item without an id of its own is known by its first line."""
+    """Return the drafts of a list in a file. The key of an item without an id of its own is its first line."""
     ids = [item.id for item in found.items if item.id]
     unique = {name for name in ids if ids.count(name) == 1}
     keys = [f"id:{item.id}" if item.id in unique else f"text:{_title(item)}" for item in found.items]
@@ -125,7 +125,7 @@ def _is_from(task: Task, kind: str, place: str) -> bool:
 
 
 def in_order(drafts: Sequence[Draft]) -> list[Draft]:
-    """Return the drafts, each after those that it waits for; otherwise in their order. See `circle` for circles."""
+    """Return the drafts, each after those that it waits for, otherwise in their order; `circle` finds cycles."""
     by_key = {draft.key: draft for draft in drafts}
     found: dict[str, Draft] = {}
     stack = [draft.key for draft in reversed(drafts)]
@@ -142,7 +142,7 @@ def in_order(drafts: Sequence[Draft]) -> list[Draft]:
 
 
 def circle(drafts: Sequence[Draft]) -> list[str]:
-    """Return the keys of drafts that wait for each other in a circle; [] if there is none."""
+    """Return the keys of drafts that wait for each other in a cycle; [] if there is none."""
     open_ = {draft.key: set(draft.after) for draft in drafts if not draft.done}
     open_ = {key: {each for each in after if each in open_} for key, after in open_.items()}
     while free := [key for key, after in open_.items() if not after]:
@@ -159,7 +159,7 @@ def circle(drafts: Sequence[Draft]) -> list[str]:
 
 
 def name_of(key: str) -> str:
-    """Return the words for a key in a message."""
+    """Return a key without its prefix (`id:`, `text:`), for a message."""
     return key.partition(":")[2]
 
 
@@ -168,7 +168,7 @@ def source_of(draft: Draft, kind: str, sync: bool) -> Source:
 
 
 def after_of(draft: Draft, ids: Mapping[str, int], more: Collection[int] = ()) -> tuple[int, ...]:
-    """Return the ids of the tasks that a draft waits for; `ids` has those that are not done."""
+    """Return the ids of the tasks that a draft waits for; keys that `ids` lacks, as of done items, are left out."""
     return tuple(dict.fromkeys([*(ids[key] for key in draft.after if key in ids), *more]))
 
 
@@ -176,7 +176,7 @@ def after_of(draft: Draft, ids: Mapping[str, int], more: Collection[int] = ()) -
 
 
 def ticked(text: str, source: Source) -> str:
-    """Return a list with the item of a source marked as done; as it is if the item is gone or done already."""
+    """Return a list's text with the item of a source marked as done; unchanged if it is gone or done already."""
     try:
         found = task_lists.read(text, source.place)
     except task_lists.UnknownForm:
@@ -205,7 +205,7 @@ def _tick_line(row: str, form: str) -> str:
 
 
 def _passed(text: str, item: Item) -> str:
-    """Return a prd.json in which a story passes, in the indentation that the file has."""
+    """Return the text of a prd.json with one story marked as passed; keeps the file's indentation."""
     value = json.loads(text.removeprefix("\ufeff"))
     for story in _stories(value):
         if str(story.get("id")) == item.id or (not item.id and story.get("title") == item.title):

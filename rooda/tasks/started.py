@@ -1,7 +1,7 @@
-"""Records that `rooda tasks run` goes on, so that `rooda resume --all` can start it again after a crash or a shutdown.
+"""Records that `rooda tasks run` is active, so that `rooda resume --all` starts it again after a crash or a shutdown.
 
-The record is signed by this user. It is deleted when the run ends by itself or by its user; SIGTERM and SIGHUP without
-an order mean a shutdown or a closed terminal.
+The record is signed by this user. It is deleted when the run ends by itself or the user stops it. SIGTERM and SIGHUP
+alone keep it, because they mean a shutdown or a closed terminal; `rooda tasks stop` deletes it before its SIGTERM.
 """
 
 import os
@@ -14,7 +14,7 @@ from rooda.settings.where import Where
 from rooda.tasks.store import Place, Store
 
 FILE = "run.json"
-ORDERS = (2, 3)  # SIGINT and SIGQUIT come from a person
+ORDERS = (2, 3)  # SIGINT and SIGQUIT come from the user
 
 
 def write(store: Store, here: Where, words: list[str]) -> None:
@@ -30,7 +30,7 @@ def ended(store: Store, number: int = 0) -> None:
 
 
 def cut_off(place: Place) -> Json:
-    """Return the record of a run that was cut off; {} if there is none, or if it goes on."""
+    """Return the record of a run that was cut off; {} if there is none, or if the run is still active."""
     try:
         data = files.read_ours(_path(place))
         found = json.parse_object(data)

@@ -1,4 +1,4 @@
-"""The list of tasks on disk, in the repository's git folder: one JSON file a task and an append-only log.
+"""The list of tasks on disk, in the repository's git folder: one JSON file for each task and an append-only log.
 
 `<git folder>/rooda/tasks/<id>.json` is replaced whole under one lock; `log.jsonl` has a line for each change.
 Worktrees of the repository share the list. A scheduler that sleeps is woken through the FIFO `wake`.
@@ -25,7 +25,7 @@ Maker = Callable[[int], Task]
 
 
 class Place(NamedTuple):
-    """Where the tasks of a repository are."""
+    """A repository, the folder of its task list, and the paths in it."""
 
     repo: Repo
     folder: str
@@ -53,7 +53,7 @@ class Place(NamedTuple):
 
 
 def place_of(workspace: str) -> Place:
-    """Return where the tasks of the repository around a folder are; UsageProblem if there is no repository."""
+    """Return the place of the tasks of a workspace's repository. Raises UsageProblem outside of a repository."""
     try:
         repo = find(workspace)
     except GitProblem as problem:
@@ -118,7 +118,7 @@ class Store:
         return found
 
     def change(self, number: int, work: Change, what: str, **facts: object) -> Task:
-        """Replace a task by what `work` makes of it; written only if that differs."""
+        """Replace a task by the result of `work`; nothing is written if that equals the task."""
         with self.locked():
             before = self.get(number)
             after = work(before)
@@ -157,13 +157,14 @@ class Store:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the lock of the list; UsageProblem if it can't be opened, or if another process holds it for long."""
+        """Hold the lock of the list. UsageProblem if it can't be opened, or another process holds it too long."""
         try:
             files.make_folder(self.place.folder)
             descriptor = lock.hold(os.path.join(self.place.folder, "lock"), PATIENCE)
         except OSError as problem:
             why = problem.strerror or problem
-            raise UsageProblem(f"The tasks in {self.place.folder} can't be locked: {why}.") from None
+            what = f"The tasks in {self.place.folder} can't be locked: {why}."
+            raise UsageProblem(what, "Try again; if that fails, look at the folder's permissions.") from None
         try:
             yield
         finally:

@@ -1,7 +1,7 @@
 """Carries a landing back to where the task came from (`add --sync`): ticks its box, or closes its issue.
 
-A box in a tracked file is ticked by the commit that lands, all else once the task has landed. What fails is tried again
-by the next landing.
+A box in a tracked file is ticked in the commit that lands; boxes in other files and issues follow after the landing.
+What fails is tried again by the next landing.
 """
 
 import os
@@ -28,7 +28,7 @@ def tick(clone: Repo, task: Task, commit: str) -> str:
 
 
 def carry_back(store: Store, env: Mapping[str, str], say: Callable[[str], None]) -> None:
-    """Tick boxes in untracked files, and close issues, of all tasks that have landed since."""
+    """Tick boxes in untracked files and close issues, for all tasks that have landed and are not synced yet."""
     for task in store.all().values():
         source = task.source
         if task.state != model.LANDED or not source.sync or source.synced:

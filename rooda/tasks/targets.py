@@ -1,4 +1,4 @@
-"""The branches that tasks land on: of this repository, or of another one such as `origin/main`."""
+"""The branches that tasks land on: local ones, or those of a remote such as `origin/main`."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -27,7 +27,7 @@ class Targets:
         self._repo = repo
 
     def find(self, name: str) -> Target:
-        """Return the target of this name. A branch of this repository wins over one of another repository."""
+        """Return the target of this name. A local branch takes precedence over a remote one of the same name."""
         if self.commit(f"{HEADS}{name}"):
             return Target(name, f"{HEADS}{name}")
         for remote in sorted(self._repo.lines("remote"), key=len, reverse=True):
@@ -58,7 +58,7 @@ class Targets:
         return self.is_part(commit, ref)
 
     def fetch(self, target: Target) -> None:
-        """Fetch a target of another repository. Raises GitProblem if that fails."""
+        """Fetch a remote target; a local one needs none. Raises GitProblem if that fails."""
         if not target.remote:
             return
         words = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", target.remote)

@@ -1,4 +1,4 @@
-"""The board of `rooda tasks`, the page of one task, and what --json says about it. Pure."""
+"""Formats the board of `rooda tasks`, the page of one task, and its part of --json. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -51,7 +51,7 @@ def _cells(task: Task, known: Mapping[int, Task], conflicts: Sequence[int]) -> t
 
 
 def waits_for(task: Task, known: Mapping[int, Task], conflicts: Sequence[int] = ()) -> str:
-    """Return what a task waits for, such as other tasks, a time, or a person; "" if nothing."""
+    """Return what a task waits for, such as other tasks, a time, or the user; "" if nothing."""
     if task.state == model.PARKED:
         return _person(task)
     if task.state == model.WAITING and (missing := model.unmet(task, known)):
@@ -77,7 +77,7 @@ def _person(task: Task) -> str:
 
 
 def page(task: Task, known: Mapping[int, Task], conflicts: Sequence[int] = (), left: str = "") -> list[str]:
-    """Return the lines of `rooda tasks show`. `left`: what only the clone has."""
+    """Return the lines of `rooda tasks show`. `left`: work that only the clone has."""
     limits = task.limits
     rows = [
         ("task", f"{task.id}: {task.title}"),
@@ -125,7 +125,7 @@ def _limits(limits: model.Limits) -> Iterable[str]:
 
 
 def command(task: Task) -> str:
-    """Return the command with which a task goes on; "" if there is none."""
+    """Return the command that brings a task forward; "" if there is none."""
     if task.question:
         return f'rooda answer {task.id} "…"'
     words = {
@@ -138,7 +138,7 @@ def command(task: Task) -> str:
 
 
 def details(task: Task, conflicts: Sequence[int] = ()) -> Json:
-    """Return what `--json` prints about tasks alone."""
+    """Return the keys that `--json` prints for tasks only, below `details`."""
     return {
         "id": task.id,
         "title": task.title,

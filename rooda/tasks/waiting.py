@@ -1,4 +1,4 @@
-"""The results that wait until the user's checkout is clean, each target's on a branch such as `rooda/next`."""
+"""Keeps results until the user's checkout is clean, those for one target on a branch such as `rooda/next`."""
 
 import shlex
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ NEXT = "next"
 
 
 class Shelf:
-    """Keeps the results that wait. Their file names the commits; the branches are there for the user and for git."""
+    """The results that wait. Their file decides; the branches let the user merge them and keep gc away."""
 
     def __init__(self, store: Store, prefix: str) -> None:
         self._store, self._repo, self._prefix = store, store.place.repo, prefix
@@ -28,14 +28,14 @@ class Shelf:
         return self._rows.get(target)
 
     def newest(self, target: str) -> str:
-        """Return the commit that the next result for a target begins with; "" if nothing waits."""
+        """Return the last commit that waits for a target, on which the next result builds; "" if nothing waits."""
         return self._rows[target].newest if target in self._rows else ""
 
     def ids(self, target: str) -> set[int]:
         return {task.id for task in self._rows[target].tasks} if target in self._rows else set()
 
     def put(self, target: Target, result: Landed) -> None:
-        """Let a result wait, after those that wait for the same target. Raises GitProblem if git fails."""
+        """Add a result after those that wait for the same target. Raises GitProblem if git fails."""
         before = self._rows.get(target.name) or Waiting(target.name, self._free_name(target.name), "", ())
         if before.tasks and not self._is_ours(before):
             before = before._replace(branch=self._free_name(target.name))
@@ -65,14 +65,14 @@ class Shelf:
         return [row.branch for row in self._rows.values()]
 
     def clear(self, target: str) -> None:
-        """Forget what waits for a target; its branch is deleted unless the user has moved it."""
+        """Forget the results that wait for a target; delete their branch unless the user moved or checked it out."""
         row = self._rows.pop(target)
         if self._is_ours(row) and (now := self._tip(row.branch)):
             self._repo.run("update-ref", "-d", row.branch, now)
         journal.keep_waiting(self._store, [*self._rows.values()])
 
     def commands(self) -> Iterator[str]:
-        """Yield the commands with which the user brings what waits to its target."""
+        """Yield the commands with which the user merges the results that wait."""
         for row in self._rows.values():
             folders = checkouts.folders_of(self._repo, f"{HEADS}{row.target}")
             where = shlex.quote(folders[0] if folders else self._repo.top)
@@ -80,7 +80,7 @@ class Shelf:
 
 
 def newest(store: Store, target: str, tip: str) -> str:
-    """Return the commit on which the next result for a target is based: its tip, or what waits and has that tip."""
+    """Return the commit on which the next result builds: the last one that waits if it has the tip, else the tip."""
     row = journal.waiting(store).get(target)
     if row and store.place.repo.run("merge-base", "--is-ancestor", tip, row.newest).code == 0:
         return row.newest

@@ -45,7 +45,7 @@ def ref_of(task: Task) -> str:
 
 
 def loan_of(place: Place, task: Task) -> Loan:
-    """Return what the clone of a task borrows from, and where its work is kept."""
+    """Return the repository that a task's clone borrows from, and the ref that keeps the clone's work there."""
     return Loan(place.repo.top, os.path.realpath(place.repo.common), ref_of(task))
 
 
@@ -61,7 +61,7 @@ def clone_of(found: Settings, place: Place, task: Task) -> Clone:
 
 
 def home_of(found: Settings, place: Place) -> str:
-    """Return the folder of all clones of this repository: outside of it, so that no tool finds one from the other."""
+    """Return the folder of this repository's clones; by default outside of it, so that no tool confuses them."""
     own = os.path.basename(place.repo.top) or "repository"
     mark = files.sha256(files.to_bytes(os.path.realpath(place.repo.common)))[:8]
     typed = str(found.table("tasks").get("clones", ""))
@@ -112,7 +112,7 @@ def prepare(found: Settings, wanted: NewWorktree, store: Store, task: Task, say:
 
 
 def argv_of(store: Store, task: Task, workspace: str, config: str) -> list[str]:
-    """Return the command of the task's loop: it goes on where it can, and begins otherwise."""
+    """Return the command of the task's loop: a resume if it can be resumed, else a start."""
     words = [*detach.rooda_command(), "-C", workspace, "--config", config]
     if _goes_on(task, workspace):
         more = results.higher_limit(workspace, task.name) if task.kind == PROCEDURE else 0
@@ -122,7 +122,7 @@ def argv_of(store: Store, task: Task, workspace: str, config: str) -> list[str]:
 
 
 def _goes_on(task: Task, workspace: str) -> bool:
-    """True if the task's loop has begun and can be resumed; False if the newest session is one of a loop before."""
+    """True if the task's loop has begun and can be resumed; False if the newest session is of an earlier loop."""
     newest = run_folder.latest(workspace, None)
     if not newest or os.path.basename(newest) == task.turnings.ended:
         return False
@@ -130,7 +130,7 @@ def _goes_on(task: Task, workspace: str) -> bool:
 
 
 def _hand_over(store: Store, task: Task, workspace: str) -> None:
-    """Give the prompt of a task, such as an answer, to its loop as a note, if the loop is one that goes on."""
+    """Leave the task's `prompt`, such as an answer, as a note for a loop that is resumed."""
     if not task.prompt or not _goes_on(task, workspace):
         return
     newest = run_folder.latest(workspace, None)
@@ -141,7 +141,7 @@ def _hand_over(store: Store, task: Task, workspace: str) -> None:
 
 
 def check(found: Settings, task: Task, workspace: str) -> None:
-    """Raise RoodaError for an error that every task would meet: no agent is configured, or it is not installed."""
+    """Raise RoodaError for an error that affects every task: no agent is configured, or it is not installed."""
     if task.agent:
         return
     kind, name = (registry.OODA, task.name) if task.kind == PROCEDURE else (task.kind, task.kind)
@@ -171,7 +171,7 @@ def _text(store: Store, task: Task) -> list[str]:
 
 
 def settings_file(store: Store, here: Where) -> str:
-    """Return the settings file of the user's checkout, else an empty file, so that the clone's is not read."""
+    """Return the settings file of the user's checkout, else an empty file, so that the clone's own is not read."""
     found = here.config or layers.workspace_file(here.workspace)
     if os.path.lexists(found):
         return os.path.abspath(found)
@@ -191,7 +191,7 @@ def work(
     parent: int,
     say: Callable[[str], None],
 ) -> None:
-    """Prepare the clone and replace this process by the loop. Raises UsageProblem if that fails."""
+    """Prepare the clone and replace this process by the loop. Raises UsageProblem if the task is not running."""
     task = store.get(number)
     if task.state != RUNNING:
         raise UsageProblem(f"Task {number} is {task.state}; nothing was started.")
