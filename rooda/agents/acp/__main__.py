@@ -1,6 +1,6 @@
-"""Runs one call of an agent that speaks the Agent Client Protocol: python -m rooda.agents.acp SETTINGS COMMAND …
+"""Makes one call of an agent that speaks the Agent Client Protocol: python -m rooda.agents.acp SETTINGS COMMAND …
 
-Reads the prompt from stdin and writes a transcript to stdout. SETTINGS is a JSON object: model, rules.
+Reads the prompt from stdin and writes a transcript to stdout. SETTINGS is a JSON object with the keys model and rules.
 """
 
 import json
@@ -16,7 +16,7 @@ from rooda.processes.supervise import NOT_FOUND, NOT_RUNNABLE
 
 
 def main(settings: str, *argv: str) -> int:
-    """Return 0 if the agent ended its turn, else its own exit code, or 1 if that is 0."""
+    """Return 0 if the agent answered the prompt, else its exit code, or 1 if that is 0."""
     given = json.loads(settings)
     prompt = files.read_open(os.dup(0)).decode("utf-8", "replace")
     turn = Turn(prompt, os.getcwd(), os.path.basename(argv[0]), given["model"], decode(ToolRules, given["rules"]))

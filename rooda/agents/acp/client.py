@@ -1,7 +1,7 @@
-"""A client of the Agent Client Protocol, version 1: one session and one prompt with an agent CLI.
+"""Client of the Agent Client Protocol, version 1: has one session with an agent CLI, and sends it one prompt.
 
-It offers neither files nor terminals, answers permission requests by the agent's rules, and passes everything that the
-agent reports on as records of a transcript, which `rooda/agents/clis/acp.py` reads.
+It offers the agent neither files nor terminals, answers permission requests by the tool rules, and writes everything
+that the agent reports as records of a transcript, which `rooda/agents/clis/acp.py` reads.
 """
 
 import json
@@ -18,16 +18,16 @@ from rooda.base.json import Json, loads
 from rooda.processes.dialogue import ENDED, ERROR_LINE, LATE, SIGNAL, Dialogue
 
 VERSION = 1
-PATIENCE = 120.0  # seconds for the answers before the prompt
-SHUTDOWN = 2.0  # seconds from the last answer to TERM, and from TERM to KILL
+PATIENCE = 120.0  # seconds to wait for each answer before the prompt is sent
+SHUTDOWN = 2.0  # seconds from the last answer to SIGTERM, and from SIGTERM to SIGKILL
 NOT_OFFERED, AUTH_REQUIRED = -32601, -32000  # error codes of JSON-RPC and of the protocol
 LONGEST_TEXT = 4_000  # characters kept of a line that is not a message
-SILENT = ("available_commands_update", "config_option_update", "session_info_update")  # long, and about no work
+SILENT = ("available_commands_update", "config_option_update", "session_info_update")  # not in the transcript
 _KEY = re.compile(r"api[-_ ]?key", re.I)
 
 
 class Turn(NamedTuple):
-    """What the agent is asked to do, and within which rules."""
+    """Prompt, workspace, model and tool rules of one call."""
 
     prompt: str
     workspace: str
@@ -37,7 +37,7 @@ class Turn(NamedTuple):
 
 
 class Refused(Exception):
-    """The agent answered with an error, which is a JSON-RPC error object."""
+    """Raised if the agent answers with an error; `error` is the JSON-RPC error object."""
 
     def __init__(self, error: Json) -> None:
         super().__init__(str(error.get("message")))
@@ -45,22 +45,22 @@ class Refused(Exception):
 
 
 class Ended(Exception):
-    """The agent ended, or was told to, before its answer."""
+    """Raised if the agent exits, or a signal ends the call, before the answer."""
 
 
 class Client:
-    """One conversation with an agent; `tell` writes a record of the transcript."""
+    """One conversation with an agent; `tell` writes a record to the transcript."""
 
     def __init__(self, dialogue: Dialogue, turn: Turn, tell: Callable[[Json], None]) -> None:
         self._dialogue, self._turn, self._tell = dialogue, turn, tell
         self._count = 0  # requests sent
         self._session = ""
         self._cancelled = False
-        self._tools: dict[str, Json] = {}  # tool calls by ID, with all their titles
+        self._tools: dict[str, Json] = {}  # kind and all titles of each tool call, by its ID
         self._asked: set[str] = set()  # IDs of tool calls for which the agent asked for permission
 
     def run(self) -> bool:
-        """Run the turn and write its last record; False if the agent did not answer it."""
+        """Send the prompt, await its answer and write the last record; False if the agent did not answer."""
         try:
             self._start()
             prompt = [{"type": "text", "text": self._turn.prompt}]
@@ -75,7 +75,7 @@ class Client:
         return True
 
     def _start(self) -> None:
-        """Connect, log in with a key if the agent requires a login, begin a session and choose its model."""
+        """Initialize, log in with an API key if the agent requires it, begin a session, choose its model and mode."""
         offered = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
         client = {"name": "rooda", "title": "rooda", "version": __version__}
         asked = {"protocolVersion": VERSION, "clientCapabilities": offered, "clientInfo": client}
@@ -100,7 +100,7 @@ class Client:
         return self._ask("session/new", asked)
 
     def _choose_mode(self, session: Json) -> None:
-        """Select the mode in which the agent asks for permission if there are rules, else one without questions."""
+        """Select a mode that asks for permission if the rules restrict tools, else one that never asks."""
         modes = inner(session, "modes")
         known = [each.get("id") for each in listed(modes, "availableModes")]
         wanted = next((each for each in rules.modes(self._turn.rules) if each in known), None)
@@ -113,7 +113,7 @@ class Client:
                 raise
 
     def _choose_model(self, session: Json) -> str:
-        """Select the model of the turn, if one is named; return the model of the session."""
+        """Select the turn's model if it names one; return the session's model."""
         wanted = self._turn.model
         for option in listed(session, "configOptions"):
             if "model" in (option.get("category"), option.get("id")):
@@ -133,7 +133,7 @@ class Client:
             raise Refused({**refused.error, "message": why}) from None
 
     def _ask(self, method: str, params: Json, patience: float | None = PATIENCE) -> Json:
-        """Send a request and return its result; serve the agent's own requests until then."""
+        """Send a request and return its result; until it arrives, serve the agent's own requests."""
         self._count += 1
         own = self._count
         self._send({"id": own, "method": method, "params": params})
@@ -158,14 +158,14 @@ class Client:
                 return inner(message, "result")
 
     def tell_text(self, line: bytes) -> None:
-        """Record a line that is not a message; it may explain a failure."""
+        """Record a line that is not a JSON-RPC message; it may explain a failure."""
         self._tell({"type": "text", "text": line.decode("utf-8", "replace")[:LONGEST_TEXT]})
 
     def _send(self, message: Json) -> None:
         self._dialogue.send(json.dumps({"jsonrpc": "2.0", **message}).encode())
 
     def _cancel(self) -> None:
-        """Ask the agent to cancel the turn, and wait for its answer; at a second signal, or without a turn, end."""
+        """Ask the agent to cancel the turn. Raises Ended at the second signal, or before there is a session."""
         if self._cancelled or not self._session:
             raise Ended
         self._cancelled = True
@@ -194,7 +194,7 @@ class Client:
                 self._check(*_kind_and_titles(tool))
 
     def _merged(self, call: Json) -> Json:
-        """Return all that is known of a tool call; updates have only what changed."""
+        """Add an update to what is known of a tool call, and return that; updates have only the changed fields."""
         known = self._tools.setdefault(str(call.get("toolCallId")), {"titles": []})
         known["kind"] = call.get("kind") or known.get("kind")
         known["titles"] += [call["title"]] if call.get("title") else []
@@ -217,12 +217,12 @@ class Client:
 
 
 def _kind_and_titles(tool: Json) -> tuple[str, list[str]]:
-    """Return the kind of a tool call and its titles: agents begin with the tool's name and then say what it does."""
+    """Return the kind and all titles of a tool call: the first is often the tool's name, later ones its action."""
     return str(tool.get("kind") or "other"), [str(title) for title in tool["titles"]]
 
 
 def _takes_key(method: Json) -> bool:
-    """True for a login with a key that the environment has; others may open a browser and wait."""
+    """True for a login with an API key from the environment; other logins may open a browser and wait."""
     return method.get("type") == "env_var" or bool(_KEY.search(str(method.get("id"))))
 
 

@@ -7,16 +7,16 @@ from typing import Any
 
 from rooda.agents.records import ToolRules
 
-READING = frozenset({"read", "search", "fetch", "think"})  # kinds of tools that change nothing
+READING = frozenset({"read", "search", "fetch", "think"})  # ACP kinds of tools that change nothing
 CHANGING = frozenset({"edit", "delete", "move"})
 ASKING_MODES = ("ask", "approve", "default")  # the agent asks before it acts
-FREE_MODES = ("agent-full-access", "yolo", "auto-approve")  # others let a second model decide, or ask for nothing
+FREE_MODES = ("agent-full-access", "yolo", "auto-approve")  # the agent never asks, and no second model decides
 ALLOWING, REJECTING = ("allow_once", "allow_always"), ("reject_once", "reject_always")
 _FIRST_WORD = re.compile(r"[\w.-]+")
 
 
 def modes(rules: ToolRules) -> tuple[str, ...]:
-    """Return the names of the modes that suit the rules."""
+    """Return the names of modes that suit the rules, best first."""
     return ASKING_MODES if rules.restrict else FREE_MODES
 
 
@@ -36,10 +36,10 @@ def denies(rules: ToolRules, kind: str, titles: Sequence[str]) -> bool:
 
 
 def breaks(rules: ToolRules, kind: str, titles: Sequence[str]) -> bool:
-    """True if a tool ran against the rules without permission.
+    """True if a tool that ran without asking for permission broke the rules.
 
-    `allowed` and `read_only` restrict only what may change something. Agents that are known to ask run harmless
-    commands without asking.
+    `denied` always counts. `allowed` and `read_only` count only for tools that may change something: agents that are
+    known to ask (`asks`) run harmless commands without asking.
     """
     if denies(rules, kind, titles):
         return True
@@ -48,7 +48,7 @@ def breaks(rules: ToolRules, kind: str, titles: Sequence[str]) -> bool:
 
 
 def outcome(options: Iterable[Mapping[str, Any]], allowed: bool) -> dict[str, Any]:
-    """Return the answer to a permission request: an option that counts once, else one that counts always."""
+    """Return the answer to a permission request; an option for this one call is preferred to one for all calls."""
     offered = {str(option.get("kind")): option.get("optionId") for option in reversed([*options])}
     for kind in ALLOWING if allowed else REJECTING:
         if kind in offered:
@@ -63,7 +63,7 @@ def is_allowing(answer: Mapping[str, Any], options: Iterable[Mapping[str, Any]])
 
 
 def _matches(name: str, kind: str, titles: Sequence[str]) -> bool:
-    """Compare without case: the name of a kind, or a whole title, in which * matches anything."""
+    """True if the name is the kind, or a pattern for a whole title; * matches anything, and case is ignored."""
     wanted = name.casefold()
     pattern = wanted.replace("[", "[[]")
     return wanted == kind.casefold() or any(fnmatchcase(title.casefold(), pattern) for title in titles)

@@ -1,4 +1,4 @@
-"""Reads the transcript that the client of the Agent Client Protocol writes (`rooda/agents/acp/`)."""
+"""Reads the transcript that rooda's client of the Agent Client Protocol writes (`rooda/agents/acp/`)."""
 
 import re
 from typing import Any
@@ -44,7 +44,7 @@ def _update(update: Json, into: Gathered) -> None:
 
 
 def _message(text: Any, name: Any, into: Gathered) -> None:
-    """Add a piece of a message; a tool call or another message ID ends the message."""
+    """Add a piece of a message. A tool call, or a piece with another message ID, ends the message before it."""
     if not isinstance(text, str) or not text:
         return
     if _RETRYING.fullmatch(text):
@@ -67,7 +67,7 @@ def _show_rest(into: Gathered) -> None:
 
 
 def _tool(update: Json, into: Gathered) -> None:
-    """Record a tool call once, the files that it has edited, and its failure."""
+    """Record a tool call at its first update, its failure, and the files that it has edited once it is completed."""
     known = into.memory.setdefault(f"tool {update.get('toolCallId')}", {})
     new = not known
     known.update({key: update[key] for key in ("title", "kind", "status", "locations", "content") if update.get(key)})
@@ -84,14 +84,14 @@ def _tool(update: Json, into: Gathered) -> None:
 
 
 def _result(record: Json, into: Gathered) -> None:
-    """Record the end of the turn. Several agents end a failed turn like any other, with an error as their message."""
+    """Record the end of the turn. Several agents end a failed turn normally, with the error as their last message."""
     into.ended = True
     _show_rest(into)
     _usage(record, into)
     reason = record.get("stopReason")
     if record.get("cancelled"):
         return
-    if reason == "cancelled" and into.denied:  # it ends a turn in which a tool was denied
+    if reason == "cancelled" and into.denied:  # some agents end a turn this way after a denied tool call
         into.ended = False
     elif reason != "end_turn":
         into.fail(f"the agent ended its turn with {reason}", f"stop_{reason}")
@@ -101,18 +101,18 @@ def _result(record: Json, into: Gathered) -> None:
         into.fail("the agent ended its turn without a message")
 
 
-# How goose, copilot, kimi and omp begin an error: certainly, and with words that also begin an answer.
+# How goose, copilot, kimi and omp begin an error: _ERROR is certain, a text with _PREFIX may also be an answer.
 _ERROR = re.compile(
     r"Compacting conversation context….*Compaction cancelled\.\s*$"
     r"|Ran into this error: |Unable to continue: |[45]\d\d .+\n.*\(type=\w+ param=\w+\)"
 )
 _PREFIX = re.compile(r"(?:\w+ )?error: |(?:execution|request|authentication|api call) failed: |[45]\d\d [{\"]", re.I)
 _STATUS = re.compile(r"\b[45]\d\d\b")
-_RETRYING = re.compile(r"Info: .*\bretrying\.\.\.\s*", re.I)  # a message of copilot's own
+_RETRYING = re.compile(r"Info: .*\bretrying\.\.\.\s*", re.I)  # sent by copilot itself, not by its model
 
 
 def is_error(text: str) -> bool:
-    """True if a final message is an error of the CLI or its service; a text that quotes one begins with other words."""
+    """True if a final message is an error of the CLI or its service, not an answer of the model that quotes one."""
     text = text.strip()
     if len(text) > LONGEST_ERROR or _ERROR.match(text) or not _PREFIX.match(text):
         return bool(_ERROR.match(text))
@@ -121,7 +121,7 @@ def is_error(text: str) -> bool:
 
 
 def _error(record: Json, into: Gathered) -> None:
-    """Record the agent's error; `data` has details in a form of each agent's own."""
+    """Record the agent's error. Each agent has its own form of details in `data`."""
     error = inner(record, "error")
     data, message, code = error.get("data"), str(error.get("message") or ""), error.get("code")
     found = data if isinstance(data, dict) else {"message": data}
@@ -132,12 +132,12 @@ def _error(record: Json, into: Gathered) -> None:
     statuses = [code, *(found.get(key) for key in ("status", "statusCode", "httpStatus", "code"))]
     status = next((each for each in statuses if type(each) is int and 400 <= each < 600), None)
     if status == 500 and kind_of(text) is Kind.CONFIG:
-        status = None  # gemini's code for every error whose own status it loses
+        status = None  # gemini also sends 500 for errors of another status
     into.fail(text, "aborted" if record.get("cancelled") else kind, status)
 
 
 def _plain(message: str) -> str:
-    """Return the message of an error that gemini passes on as the JSON of its service."""
+    """Return the message of an error; gemini sends the JSON of its service's response in place of a message."""
     try:
         found = loads(message) if message.startswith("{") else None
     except ValueError:
@@ -146,7 +146,7 @@ def _plain(message: str) -> str:
 
 
 def _usage(record: Json, into: Gathered) -> None:
-    """Record the tokens of the turn, which agents report in three places."""
+    """Record the tokens of the turn; agents report them in one of three places."""
     meta = inner(record, "_meta")
     models = listed(inner(meta, "quota"), "model_usage")
     shares = {str(each.get("model") or ""): _tokens(inner(each, "token_count") or each) for each in models}
@@ -163,7 +163,7 @@ def _usage(record: Json, into: Gathered) -> None:
 
 
 def _tokens(usage: Json) -> Usage:
-    """Return the tokens; the total shows whether cached tokens are counted inside the input."""
+    """Return the tokens. The total shows whether the input count includes cached tokens; if so, subtract them."""
     fresh = number(usage, "inputTokens", "input_tokens", "promptTokens")
     output = number(usage, "outputTokens", "output_tokens", "completionTokens")
     cached = number(usage, "cachedReadTokens", "cached_read_tokens", "cacheReadTokens", "cachedInputTokens")

@@ -5,7 +5,7 @@ from rooda.agents.reader import Reader
 from rooda.agents.records import Usage
 from rooda.base.json import Json
 
-STATUSES = {"auth": 401, "rate_limit": 429}  # of cline's classes of errors
+STATUSES = {"auth": 401, "rate_limit": 429}  # HTTP statuses for cline's error classes
 
 
 def take(record: Json, into: Gathered) -> None:
@@ -49,7 +49,7 @@ def _usage(found: Json) -> Usage:
 
 
 def _result(record: Json, into: Gathered) -> None:
-    """Record the end; cline reports no dollars for a model whose price it does not know."""
+    """Record the end of the run. A cost of 0 counts as unknown: cline reports 0 for models without a known price."""
     into.ended = True
     into.turns = number(record, "iterations")
     into.model = str(inner(record, "model").get("id") or "")

@@ -1,6 +1,6 @@
-"""Reads the output of `goose run --output-format stream-json`, which exits with 0 whatever happens.
+"""Reads the output of `goose run --output-format stream-json`, which always exits with 0.
 
-An error of the service is a message of the assistant in goose's own words. Unlike the model's messages it has no ID.
+goose prints an error of the service as a message of the assistant, which has no ID, unlike the model's messages.
 """
 
 import re
@@ -54,7 +54,7 @@ def _notification(text: str, kind: object, into: Gathered) -> None:
 
 
 def _text(text: str, name: object, into: Gathered) -> None:
-    """Record a message, which may arrive in pieces with the same ID, or an error."""
+    """Record a text of the assistant: an error, or a message, which may arrive in pieces with the same ID."""
     if not name and (failed := _FAILED.match(text)):
         into.fail((failed[1] or failed[2]).strip())
     elif name and into.memory.get("message") == name:
@@ -68,7 +68,7 @@ def _text(text: str, name: object, into: Gathered) -> None:
 def _complete(record: Json, into: Gathered) -> None:
     into.ended = into.memory.get("last") != "systemNotification"
     if record.get("input_tokens") is None and not into.memory.get("message") and not into.message:
-        into.fail(into.final or "goose ended without an answer")  # no answer of the model has come before
+        into.fail(into.final or "goose ended without an answer")  # the model has not answered
     if record.get("input_tokens") is not None:
         into.usage = Usage(number(record, "input_tokens"), number(record, "output_tokens"))
 

@@ -36,7 +36,7 @@ def _call(function: Json, into: Gathered) -> None:
 
 
 def unparsed(text: str, into: Gathered) -> None:
-    """Record an error, which kimi prints on stderr with its own name for it."""
+    """Record an error that kimi prints on stderr, with kimi's name for its kind if there is one."""
     if failed := _FAILED.match(text):
         status = re.match(r"\d{3}\b", failed[2])
         into.fail(failed[2], failed[1] or "", int(status[0]) if status else None)
@@ -47,7 +47,7 @@ def _session(record: Json, into: Gathered) -> None:
     if record.get("type") == "usage.record" and usage:
         names = ("inputOther", "output", "inputCacheRead", "inputCacheCreation")
         model = str(record.get("model") or "")
-        model = "" if model.startswith("__") else model  # kimi's placeholder for a model that variables describe
+        model = "" if model.startswith("__") else model  # kimi's placeholder for a model set by environment variables
         into.add_share(model, Usage(*(number(usage, name) for name in names)))
 
 

@@ -1,4 +1,7 @@
-"""Reads the trajectory that `mini -o` writes; what it prints is for people. It exits with 0 unless it crashes."""
+"""Reads the trajectory file that `mini -o` writes. mini's printed output is not parsed, except for retries.
+
+mini exits with 0 unless it crashes.
+"""
 
 import re
 

@@ -1,7 +1,7 @@
-"""Reads the output of `openhands --headless --json`: a record on a line, between boxes drawn for people.
+"""Reads the output of `openhands --headless --json`: one record per line, between boxes drawn for the terminal.
 
-It exits with 0 after an error of the service, too; the record of the error is then its last. When the context is full,
-openhands condenses the conversation and asks again; if that does not help, it does so forever.
+openhands also exits with 0 after an error of the service; the error is then its last record. When the context is full,
+openhands condenses the conversation and asks again; if that does not help, it repeats this without end.
 """
 
 import re
@@ -12,7 +12,7 @@ from rooda.agents.records import Usage
 from rooda.base.json import Json
 
 EDITING = ("create", "str_replace", "insert")
-OVERFLOW = "context_window"  # the code for errors that it does not report itself
+OVERFLOW = "context_window"  # error code for a full context, which openhands does not report
 KINDS = (
     *("SystemPromptEvent", "MessageEvent", "ActionEvent", "ObservationEvent", "AgentErrorEvent", "PauseEvent"),
     *("ConversationErrorEvent", "ConversationStateUpdateEvent", "Condensation", "CondensationRequest"),
@@ -41,7 +41,7 @@ def take(record: Json, into: Gathered) -> None:
 
 
 def _progress(into: Gathered) -> None:
-    """Record that the model has answered: condensing the conversation has helped."""
+    """Record that the model has answered, so condensing the conversation has helped."""
     into.memory["overflows"] = 0
     if into.error == OVERFLOW:
         into.error = into.message = ""
@@ -69,7 +69,7 @@ def unparsed(text: str, into: Gathered) -> None:
 
 
 def _session(record: Json, into: Gathered) -> None:
-    """Read the usage in the state of a conversation; its dollars are estimates of a library, so prices decide."""
+    """Read the tokens from the state of a conversation; its dollars are a library's estimates and are ignored."""
     for each in inner(record, "stats", "usage_to_metrics").values():
         found = inner(each, "accumulated_token_usage")
         cached, written = number(found, "cache_read_tokens"), number(found, "cache_write_tokens")

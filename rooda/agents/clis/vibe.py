@@ -1,4 +1,4 @@
-"""Reads the output of `vibe -p --output streaming`, and the report that it writes to --output-dir when it ends."""
+"""Reads the output of `vibe -p --output streaming`, and the report that vibe writes to --output-dir at its end."""
 
 import re
 
