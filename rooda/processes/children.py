@@ -38,7 +38,7 @@ class Children:
                 pass
 
     def ended(self) -> list[tuple[int, int]]:
-        """Return PID and exit code of the programs that have ended since the last call; a signal's code is negative."""
+        """Return PID and exit code of the programs that ended since the last call; -N if signal N killed one."""
         found = []
         for pid in [*self._running]:
             gone, status = os.waitpid(pid, os.WNOHANG)
@@ -56,7 +56,7 @@ class Children:
 
 
 def become(argv: Sequence[str], env: Mapping[str, str], parent: int) -> None:
-    """Replace this process by another program, which gets SIGTERM if `parent` dies. Raises OSError if that fails."""
+    """Replace this process by a program that gets SIGTERM when `parent` dies. Raises OSError if that fails."""
     linux.signal_on_parent_death(signal.SIGTERM)
     if os.getppid() != parent:
         raise ProcessLookupError(3, "the process that started it has ended")

@@ -18,14 +18,14 @@ LONGEST = 67_108_864  # bytes of a line; a longer one is cut into pieces
 
 
 class Heard(NamedTuple):
-    """A line that the program printed on stdout or stderr, or the reason why there is none."""
+    """A line that the program printed on stdout or stderr, or the reason why there is no line."""
 
     kind: str
     text: bytes = b""
 
 
 class Dialogue:
-    """A running program with pipes for stdin, stdout and stderr. Signals that would end this process are counted."""
+    """A program with pipes as stdin, stdout and stderr. Signals that would end this process are only counted."""
 
     def __init__(self, argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> None:
         self._argv, self._cwd, self._env = argv, cwd, env
@@ -51,7 +51,7 @@ class Dialogue:
                 os.close(end)
         for end in (self._in, self._out, self._err):
             os.set_blocking(end, False)
-        self._pieces: dict[int, list[bytes]] = {self._out: [], self._err: []}  # of the line that is not complete
+        self._pieces: dict[int, list[bytes]] = {self._out: [], self._err: []}  # pieces of the last, incomplete line
         self._poll = select.poll()
         for end in (self._wake, *self._pieces):
             self._poll.register(end, select.POLLIN)
@@ -64,12 +64,12 @@ class Dialogue:
             self.finish(0.0)
 
     def send(self, line: bytes) -> None:
-        """Send a line; what the pipe can't take now is sent while `hear` waits."""
+        """Send a line; the part that the pipe can't take now is sent while `hear` waits."""
         self._unsent += line + b"\n"
         self._write()
 
     def hear(self, deadline: float | None = None) -> Heard:
-        """Return the next line, or why there is none: a signal, the program's end, or the deadline."""
+        """Return the next line, or the reason why there is none: a signal, the program's end, or the deadline."""
         while True:
             if self._signals > self._seen:
                 self._seen += 1
@@ -84,9 +84,9 @@ class Dialogue:
             self._wait(left)
 
     def finish(self, patience: float) -> int:
-        """Close stdin, wait for the exit, send TERM, wait again, send KILL; return the exit code.
+        """Close stdin, wait for the exit, send SIGTERM, wait again, send SIGKILL; return the exit code.
 
-        Each wait takes at most `patience` seconds, and no more once a signal arrives.
+        Each wait takes at most `patience` seconds; a signal to this process ends the wait at once.
         """
         self._over = True
         self._close_stdin()
@@ -107,7 +107,7 @@ class Dialogue:
         return ending.has_exited(self.pid)
 
     def rest(self) -> list[bytes]:
-        """Return the lines on stderr that are not heard yet."""
+        """Return the lines on stderr that `hear` has not returned yet."""
         lines = [heard.text for heard in self._heard if heard.kind == ERROR_LINE]
         self._heard.clear()
         return lines
@@ -132,7 +132,7 @@ class Dialogue:
                 self._read(descriptor)
 
     def _drained_after_exit(self) -> bool:
-        """True once the program has exited; a descendant may keep the pipes open, so reads what they hold now."""
+        """True once the program has exited. Then reads what the pipes hold: a descendant may keep them open."""
         if not self.exited:
             return False
         for descriptor in [*self._pieces]:
@@ -141,7 +141,7 @@ class Dialogue:
         return True
 
     def _read(self, descriptor: int) -> bool:
-        """Read a piece of output and keep its whole lines; False if there is none."""
+        """Read a piece of output and queue its complete lines; False if there was nothing to read."""
         try:
             data = os.read(descriptor, CHUNK)
         except BlockingIOError:
@@ -170,7 +170,7 @@ class Dialogue:
                 del self._unsent[: os.write(self._in, self._unsent[:CHUNK])]
         except BlockingIOError:
             pass
-        except OSError:  # the program reads no more
+        except OSError:  # the program has closed its stdin
             self._close_stdin()
             return
         if self._unsent:

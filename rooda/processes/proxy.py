@@ -1,8 +1,8 @@
-"""Lets processes in a sandbox without network reach chosen hosts, through a proxy that listens inside the sandbox.
+"""Lets processes in a sandbox reach chosen hosts, through a proxy that listens in the sandbox's own network.
 
 The proxy is a child of the loop. For each sandbox it forks a helper that joins the sandbox's network namespace, opens
-the listening sockets there and passes them back; a socket stays in the namespace that it was made in. So nothing has
-to start in the sandbox, and no port of this machine is opened.
+the listening sockets there and passes them back; a socket stays in the namespace in which it was created. So no
+program has to run in the sandbox, and no port of this machine is opened.
 """
 
 import json
@@ -19,10 +19,10 @@ from rooda.base.json import Json
 from rooda.processes import ending, linux
 
 PORT = 3128  # in the sandbox
-WEB = (80, 443)  # ports of a host that is named without a port
+WEB = (80, 443)  # allowed ports of a host that is named without a port
 LOOPBACK = ("localhost", "127.0.0.1")
-_MOST_WAITING = 128  # connections
-_HEAD = 65_536  # bytes of a request's head
+_MOST_WAITING = 128  # connections that wait to be accepted
+_HEAD = 65_536  # longest head of a request in bytes
 _CHUNK = 65_536
 _CONNECT = 30.0  # seconds to connect to a host
 _MOST_CONNECTIONS = 200
@@ -33,14 +33,14 @@ _HANDLED = (
 
 
 class Rule(NamedTuple):
-    """A host that may be reached; `*.example.org` means all hosts below. `port` 0: the ports of the web."""
+    """A host that may be reached; `*.example.org` means all hosts below it. `port` 0: ports 80 and 443."""
 
     host: str
     port: int = 0
 
 
 def rule_of(text: str) -> Rule:
-    """Return the rule that a setting means: HOST or HOST:PORT, or an address with a scheme."""
+    """Parse HOST, HOST:PORT, or a URL with a scheme."""
     if "://" in text:
         parts = urlsplit(text)
         return Rule((parts.hostname or "").lower(), parts.port or (80 if parts.scheme == "http" else 443))
@@ -58,24 +58,24 @@ def allows(rules: Sequence[Rule], host: str, port: int) -> bool:
 
 
 def variables() -> dict[str, str]:
-    """Return the variables that make programs use the proxy."""
+    """Return the environment variables that make programs use the proxy."""
     address = f"http://127.0.0.1:{PORT}"
     names = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
     return {**dict.fromkeys(names, address), "NODE_USE_ENV_PROXY": "1"}
 
 
 class Proxy:
-    """The proxy of a session, as the loop sees it."""
+    """The loop's handle on the proxy process of a session."""
 
     def __init__(self) -> None:
         self._line, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._asked: list[str] = []
         self._pid = _forked(lambda: _serve(there), there)
         there.close()
-        ending.spared.add(self._pid)  # a sweep after a call must not end it
+        ending.spared.add(self._pid)  # so that the search for orphans after a call does not kill it
 
     def open(self, pid: int, rules: Sequence[Rule]) -> str:
-        """Open the proxy in the network of a process, and return the problem if that fails."""
+        """Let the proxy listen in the network of a process. Return the problem, "" if it works."""
         try:
             self._line.send(json.dumps({"pid": pid, "rules": rules}).encode())
             while said := self._line.recv(_CHUNK):
@@ -88,7 +88,7 @@ class Proxy:
         return "the proxy has ended"
 
     def finish_round(self) -> list[str]:
-        """Close the proxy in all sandboxes, which have ended; return the hosts that were asked for in vain."""
+        """Close the proxy's sockets in all sandboxes, which have ended; return the hosts that it refused."""
         with suppress(OSError):
             self._line.send(b"{}")
             while said := self._line.recv(_CHUNK, socket.MSG_DONTWAIT):
@@ -122,7 +122,7 @@ def _forked(work: Callable[[], None], *kept: socket.socket) -> int:
 
 
 def _close_others(kept: Collection[int]) -> None:
-    """Close every other descriptor, such as that of the lock, and replace the standard ones."""
+    """Close all descriptors but `kept`, such as the lock's, and let stdin, stdout and stderr be /dev/null."""
     null = os.open(os.devnull, os.O_RDWR)
     for number in range(3):
         os.dup2(null, number)
@@ -136,7 +136,7 @@ def _close_others(kept: Collection[int]) -> None:
 
 
 class _Door(NamedTuple):
-    """A socket that listens in a sandbox; with `target`, its connections go to this port of this machine."""
+    """A socket that listens in a sandbox. With `target`, its connections are forwarded to that port on this machine."""
 
     socket: socket.socket
     rules: Sequence[Rule]
@@ -144,7 +144,7 @@ class _Door(NamedTuple):
 
 
 def _serve(line: socket.socket) -> None:
-    """Wait for orders of the loop, and for connections from sandboxes, until the loop closes its end."""
+    """Serve orders of the loop and connections from sandboxes, until the loop closes its end of `line`."""
     os.setsid()  # so that Ctrl+C at a terminal does not reach it
     doors: list[_Door] = []
     children: set[int] = set()
@@ -166,7 +166,7 @@ def _serve(line: socket.socket) -> None:
 
 
 def _doors(pid: int, rules: Sequence[Rule]) -> tuple[str, list[_Door]]:
-    """Return the problem, or the doors in the network of a process."""
+    """Open doors in the network of a process. Return the problem, "" if there is none, and the doors."""
     targets = [rule.port for rule in rules if rule.host in LOOPBACK and rule.port not in (0, PORT)]
     ports = list(dict.fromkeys([PORT, *targets]))
     here, there = socket.socketpair()
@@ -185,14 +185,14 @@ def _doors(pid: int, rules: Sequence[Rule]) -> tuple[str, list[_Door]]:
 
 
 def _listen(line: socket.socket, pid: int, ports: Sequence[int]) -> None:
-    """Open the ports in the network of a process, and send their sockets."""
+    """Listen on the ports in the network of a process, and send the sockets, or the problem, through `line`."""
     try:
         linux.join_network(pid)
         made = []
         for port in ports:
             made.append(socket.socket())
             made[-1].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            made[-1].bind(("0.0.0.0", port))  # the address of the loopback device may not be there yet
+            made[-1].bind(("0.0.0.0", port))  # 127.0.0.1 may not be set up yet
             made[-1].listen(_MOST_WAITING)
         socket.send_fds(line, [b"made"], [each.fileno() for each in made])
     except OSError as problem:
@@ -200,7 +200,7 @@ def _listen(line: socket.socket, pid: int, ports: Sequence[int]) -> None:
 
 
 def _accept(line: socket.socket, door: _Door, children: set[int]) -> None:
-    """Serve a connection in a process of its own."""
+    """Accept a connection, and serve it in a process of its own."""
     while children and (pid := os.waitpid(-1, 0 if len(children) >= _MOST_CONNECTIONS else os.WNOHANG)[0]):
         children.discard(pid)
     try:
@@ -212,7 +212,7 @@ def _accept(line: socket.socket, door: _Door, children: set[int]) -> None:
 
 
 def _connect(line: socket.socket, client: socket.socket, door: _Door) -> None:
-    """Connect the client to where it wants to go, if it may, until both sides have closed."""
+    """Connect a client to the host that it requests, if the rules allow it, until both sides have closed."""
     first = b""
     try:
         if door.target:
@@ -241,7 +241,7 @@ class _Request(NamedTuple):
 
 
 def _request(client: socket.socket) -> _Request | None:
-    """Read the head of a request; None if it is none for a proxy."""
+    """Read the head of a request; None if it is not a request to a proxy."""
     data = b""
     while b"\r\n\r\n" not in data:
         if len(data) > _HEAD or not (more := client.recv(_CHUNK)):
@@ -267,7 +267,7 @@ def _request(client: socket.socket) -> _Request | None:
 
 
 def _reach(host: str, port: int) -> socket.socket:
-    """Connect to a host, through the user's own proxy if there is one."""
+    """Connect to a host, through the user's own proxy (HTTPS_PROXY) if there is one."""
     proxy = urlsplit(os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy") or "")
     spared = (os.environ.get("NO_PROXY") or os.environ.get("no_proxy") or "").replace(" ", "").split(",")
     if not proxy.hostname or host in LOOPBACK or any(each and host.endswith(each.lstrip("*")) for each in spared):

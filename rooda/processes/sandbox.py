@@ -1,4 +1,4 @@
-"""Runs a process in a sandbox: builds bubblewrap's command line for what it may see, change and reach."""
+"""Builds bubblewrap's command line for a sandbox: what a process in it may see, change and reach."""
 
 import os
 import re
@@ -11,19 +11,19 @@ from rooda.base import files
 
 PROGRAM = "bwrap"
 INSTALL = 'Install bubblewrap (apt install bubblewrap, dnf install bubblewrap), or set sandbox = "off".'
-HIDDEN = ("/home", "/root", "/tmp", "/var/tmp", "/run")  # empty in the sandbox
+HIDDEN = ("/home", "/root", "/tmp", "/var/tmp", "/run")  # empty folders in the sandbox
 ROOTS_ONLY = ("/etc/shadow", "/etc/gshadow", "/etc/ssh", "/etc/ssl/private", "/etc/sudoers")  # hidden if readable
-# Files of /proc that root may write without any capability: bubblewrap leaves them writable.
+# Files of /proc that root can write even without capabilities; bubblewrap leaves them writable.
 _WRITABLE_PROC = ("sys", "sysrq-trigger", "irq", "bus", "acpi")
 _NAMESPACES = ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--die-with-parent", "--new-session")
 _CAPABILITIES = ("--cap-drop", "ALL")  # without this, root in the sandbox could undo a read-only mount
 
-# What a mount does with its path
+# Kinds of mounts: what the process finds at the path
 READ, WRITE, EMPTY, SEALED, NOTHING = "read", "write", "empty folder", "empty read-only folder", "empty file"
 
 
 class Mount(NamedTuple):
-    """One path in the sandbox; `source` is a path outside of it, if it differs."""
+    """One path in the sandbox. `source`: the path outside of the sandbox, if it is another one."""
 
     how: str
     path: str
@@ -31,7 +31,7 @@ class Mount(NamedTuple):
 
 
 def words_of(mounts: Iterable[Mount], folder: str, network: bool) -> list[str]:
-    """Return bubblewrap's options; a mount below another one comes after it."""
+    """Return bubblewrap's options. Mounts are ordered by depth, so that one below another is made after it."""
     words = [*_NAMESPACES, *_CAPABILITIES, *(() if network else ("--unshare-net",))]
     words += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *_proc()]
     ordered = sorted(mounts, key=lambda mount: mount.path.rstrip("/").count("/"))
@@ -50,7 +50,7 @@ def _words(mount: Mount) -> tuple[str, ...]:
 
 
 def _proc() -> list[str]:
-    """Return options that make settings of the kernel read-only; other users than root can't write them anyway."""
+    """Return options that make the kernel's settings in /proc read-only for root; other users can't write them."""
     if os.geteuid():
         return []
     found = [path for name in _WRITABLE_PROC if os.path.exists(path := f"/proc/{name}")]
@@ -58,7 +58,7 @@ def _proc() -> list[str]:
 
 
 def hidden() -> list[Mount]:
-    """Return mounts that hide the folders of users and services, and what only root may read."""
+    """Return mounts that hide the folders of users and services, and files that only root may read."""
     found = [Mount(EMPTY, path) for path in HIDDEN if os.path.isdir(path) and not os.path.islink(path)]
     for path in ROOTS_ONLY:
         if os.access(path, os.R_OK):
@@ -73,7 +73,7 @@ def is_below(path: str, folders: Iterable[str]) -> bool:
 
 @cache
 def program() -> str:
-    """Return the path of bubblewrap; "" if it isn't installed. The workspace can't provide it by way of PATH."""
+    """Return the path of bubblewrap; "" if it isn't installed. Only a file of root counts, whatever PATH says."""
     places = [*os.environ.get("PATH", os.defpath).split(os.pathsep), "/usr/bin", "/usr/local/bin", "/bin"]
     found = (os.path.join(place, PROGRAM) for place in places if os.path.isabs(place))
     return next((path for path in found if os.access(path, os.X_OK) and os.stat(path).st_uid == 0), "")
@@ -81,7 +81,7 @@ def program() -> str:
 
 @cache
 def problem() -> str:
-    """Return why no sandbox can be had on this machine; "" if it can. Starts a process in a sandbox to find out."""
+    """Return why this machine can't run a sandbox; "" if it can. Starts a process in a sandbox to find out."""
     if not sys.platform.startswith("linux"):
         return f"there is no sandbox for {sys.platform}"
     if not program():
@@ -97,7 +97,7 @@ def problem() -> str:
 
 
 def arguments(words: Sequence[str]) -> int:
-    """Return a descriptor from which bubblewrap reads its options, so that they don't fill the process table."""
+    """Return a descriptor from which bubblewrap reads its options, which keeps its command line in `ps` short."""
     descriptor = os.memfd_create("rooda-sandbox")
     files.write_all(descriptor, b"".join(os.fsencode(word) + b"\0" for word in words))
     os.lseek(descriptor, 0, os.SEEK_SET)
@@ -105,7 +105,7 @@ def arguments(words: Sequence[str]) -> int:
 
 
 class Gate:
-    """Holds a process in the sandbox until its network is open."""
+    """Delays the start of a process in the sandbox until the proxy listens in its network."""
 
     def __init__(self, open_network: Callable[[int, Any], str], rules: object) -> None:
         self._open, self._rules = open_network, rules
@@ -115,7 +115,7 @@ class Gate:
         self.words = ("--info-fd", str(telling), "--block-fd", str(waiting))
 
     def admit(self) -> None:
-        """Open the network of the process that was started, and let it begin. Without a network it begins, too."""
+        """Open the proxy in the network of the process, and let it begin; it also begins if that fails."""
         try:
             said = b""
             while b"}" not in said and (more := os.read(self._told, 4096)):
