@@ -22,7 +22,7 @@ _FILE = "file"  # the only protocol between clone and lender
 
 
 class Loan(NamedTuple):
-    """What a clone's mark says."""
+    """The mark of a clone: the repository whose objects it borrows, and the ref that keeps its work there."""
 
     lender: str  # the top of the repository's work tree
     common: str  # the repository's git folder
@@ -55,7 +55,7 @@ def make(lender: Repo, folder: str, branch: str, commit: str, loan: Loan) -> Non
     _borrow_modules(lender, folder)
     mark(folder, loan)
     if problem := publish(loan, folder, commit):  # from now on no `gc` in the lender takes away what the clone borrows
-        raise UsageProblem(f"The repository {loan.lender} can't keep {loan.ref}: {problem}")
+        raise UsageProblem(f"The clone's commit can't be saved as {loan.ref} in {loan.lender}: {problem}")
 
 
 def mark(folder: str, loan: Loan) -> None:

@@ -173,7 +173,7 @@ def _written_needs(body: list[_Line]) -> list[str]:
 
 
 def _known_only(item: Item, known: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what the task waits for; of the ids in prose only those of other tasks in the list."""
+    """Return the ids that the task waits for. An id in prose counts only if another task of the list has it."""
     ids = [known.get(name[1:].lower(), "") if name.startswith("?") else name for name in item.after]
     return tuple(dict.fromkeys(name for name in ids if name and name != item.id))
 

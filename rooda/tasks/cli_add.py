@@ -301,7 +301,7 @@ def _say_rest(plan: Plan, read: Read) -> None:
         what = f"Task {task.id} is not {'in ' if read.kind == FILE else ''}{there} any more: {task.title}."
         say(escape_line(f"{what} Drop it: rooda tasks cancel {task.id}"))
     if not plan.new:
-        say("Nothing new there.")
+        say("No new tasks were found.")
 
 
 def _news(known: Known) -> Iterator[str]:
@@ -323,7 +323,7 @@ add = _Add(
         click.Option(["--sync"], is_flag=True, help="Tick the box or close the issue once the task has landed."),
         click.Option(["--allow-outside", "outside"], is_flag=True,
                      help="Also add issues by authors who can't write to the repository."),
-        click.Option(["-y", "--yes"], is_flag=True, help="Make commands in imported texts gates without asking."),
+        click.Option(["-y", "--yes"], is_flag=True, help="Use commands in imported texts as gates without asking."),
         click.Option(["--kind"], metavar="KIND", help="Kind of loop: procedure NAME, goal, flow or reflex."),
         *own_options(),
     ],

@@ -60,7 +60,7 @@ def test_T_02_a_list_is_imported_once(repo: Workspace, name: str, wanted: list[s
     assert [sorted(task["details"]["after"]) for task in found] == [sorted(each) for each in after]
     assert {(task["details"]["source"], task["details"]["priority"]) for task in found} == {(name, "high")}
     again = repo.rooda("tasks", "add", "--from", name)
-    assert (again.code, again.out) == (0, "Nothing new there.\n") and listed(repo) == found
+    assert (again.code, again.out) == (0, "No new tasks were found.\n") and listed(repo) == found
 
 
 def test_T_02_what_changes_at_the_source_is_said(repo: Workspace) -> None:
