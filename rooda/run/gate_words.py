@@ -71,7 +71,7 @@ _SYSTEM = _words(
     "rm mv cp tee sudo kill pkill killall dd truncate shutdown reboot chmod chown mkfs curl wget ssh scp rsync"
     " kubectl helm aws gcloud az heroku flyctl vercel netlify gh glab twine"
     " psql mysql mariadb mongosh mongo redis-cli sqlite3 dropdb createdb ansible-playbook ansible gsutil surge http nc"
-    " touch ln unlink rmdir crontab systemctl service launchctl eval bumpversion bump2version semantic-release"
+    " ln unlink rmdir crontab systemctl service launchctl eval bumpversion bump2version semantic-release"
     " nixos-rebuild pip-compile pip-sync nbstripout"
 )
 _PREFIXES = _words("env time nice exec command nohup npx uvx bunx ! if then do while until else")

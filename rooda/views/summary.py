@@ -30,13 +30,15 @@ def summary(record: Json, words: Words) -> list[Line]:
     """Return the summary of an ended session; [] if its log has none. `place` in the record has options for `next`."""
     if not isinstance(facts := record.get("summary"), dict):
         return []
-    rows = [
+    sandbox, gates = _sandbox(facts), _gates(facts)
+    done = f"{_iterations(facts)} in {format_seconds(words.elapsed(record))}"
+    rows = [  # at most six
         _titled(f"{words.name(record)}: {record['state']}", cause_text(record, words.cause)),
-        _row("iterations", f"{_iterations(facts)} in {format_seconds(words.elapsed(record))}"),
-        _row("gates", _gates(facts)),
+        _row("iterations", f"{done}; gates: {gates}" if sandbox and gates else done),
+        _row("gates", "" if sandbox else gates),
         _row("changes", _changes(facts)),
         _row("cost", _cost(facts)),
-        _row("sandbox", _sandbox(facts)),
+        _row("sandbox", sandbox),
         _row("next", next_command(record, words.next), whole=True),
     ]
     return [Line("info", row, to_stderr=True) for row in rows if row]

@@ -53,7 +53,8 @@ def test_the_file_stays_lean() -> None:
     with open(shipped("config", "procedures.toml"), encoding="utf-8") as file:
         assert len(file.readlines()) < 250
     expected = {"display", "summary", "description", "default_iterations", *PHASES}
-    assert all(set(table) - {"quality_gates"} == expected for table in procedures().values())
+    some = {"quality_gates", "hosts", "environment", "read"}  # the last three open the sandbox for publish-plan
+    assert all(set(table) - some == expected for table in procedures().values())
 
 
 def test_E_13_gates_of_the_code_judge_build_alone() -> None:
