@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class GitProblems:
-    """Does work that uses git, and reports its failures."""
+    """Calls functions that use git, and reports their failures instead of raising them."""
 
     def __init__(self, emit: Emit, consequence: Callable[[], str] = lambda: "") -> None:
         """`consequence`: called when git fails; returns what to add to the report."""
@@ -19,7 +19,7 @@ class GitProblems:
         self._reported: set[str] = set()
 
     def attempt(self, work: Callable[[], T], what: str) -> T | None:
-        """Return the result of `work`. If it fails, report the problem after `what` and return None."""
+        """Return the result of `work`. If it fails, report `what: problem` and return None."""
         try:
             return work()
         except GitProblem as problem:

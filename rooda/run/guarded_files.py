@@ -1,6 +1,6 @@
-"""Puts back files that start something for people or tools, if an agent in the sandbox has changed them.
+"""Puts back guarded files that an agent in the sandbox has changed: files that make the user's tools run something.
 
-They stay writable while it runs, since git could not merge or check out otherwise.
+They stay writable while the agent runs, since git could not merge or check out otherwise.
 """
 
 import os
@@ -17,7 +17,7 @@ NAMES = """
     rooda.toml .envrc .vscode .claude .codex .gemini .cursor .mcp.json .github/workflows .qwen opencode.json .opencode
     .aider.conf.yml
 """
-# Files of git's own folder that make git read another configuration: rooda puts back that they are not there.
+# Files in the git folder that make git read another configuration; rooda removes them if they appear.
 GIT_NAMES = ("commondir", "config.worktree")
 MOST = 2000  # files; those beyond are not guarded
 LARGEST = 1_048_576  # bytes of a guarded file
@@ -26,7 +26,7 @@ State = tuple[str, int, bytes]  # kind, permissions, content or target of a link
 
 
 class Seen(NamedTuple):
-    """A file's state, and its fingerprint when the state was read."""
+    """A file's state, and the fingerprint (inode, size, mode, times) that it had when its state was read."""
 
     state: State
     fingerprint: tuple[int, ...]
@@ -41,12 +41,12 @@ class GuardedFiles:
         self._head, self._tips = "", frozenset[str]()
 
     def begin(self) -> None:
-        """Note the files and the repository's commits as they are before processes start."""
+        """Read the state of the guarded files and the repository's commits before processes start."""
         self._seen = self._look(self._seen)
         self._head, self._tips = traces.head_commit(self._project.workspace), traces.tips(self._project.common)
 
     def put_back(self, aside: str) -> list[str]:
-        """Restore what has changed and return its paths, relative to the project; keep what was there in `aside`."""
+        """Restore changed files, and move what the processes wrote to `aside`. Return paths relative to the project."""
         now = self._look(self._seen)
         paths = {*self._seen, *now}
         changed = [path for path in sorted(paths) if _state(self._seen, path) != _state(now, path)]
@@ -83,7 +83,7 @@ class GuardedFiles:
         return any(each == name or each.startswith(name + os.sep) for name in self._allow for each in (path, inside))
 
     def _brought(self, paths: Sequence[str], now: Mapping[str, Seen]) -> set[str]:
-        """Return those of the paths that have the content of a commit which was there before and was merged since."""
+        """Return the paths whose content git brought: that of a commit that existed before and is in HEAD since."""
         head = traces.head_commit(self._project.workspace)
         tips = [tip for tip in self._tips if tip != self._head]
         if not paths or not tips or head in ("", self._head):
@@ -96,7 +96,7 @@ class GuardedFiles:
             return set()
 
     def _is_new(self, repo: Repo, tip: str, head: str) -> bool:
-        """True if a commit is HEAD, or an ancestor of HEAD that it was not before."""
+        """True if a commit is HEAD, or has become an ancestor of HEAD since `begin`."""
         if tip == head:
             return True
         return _is_ancestor(repo, tip, head) and not (self._head and _is_ancestor(repo, tip, self._head))
@@ -131,7 +131,7 @@ def _is_plain(seen: Mapping[str, Seen], path: str) -> bool:
 
 
 def _below(top: str, path: str) -> Iterator[str]:
-    """Yield a file or link, or all of them in a folder, relative to the top; links are not followed."""
+    """Yield the path itself or, for a folder, all files and links below it, relative to `top`; follow no links."""
     if files.is_folder(path) and not os.path.islink(path):
         for folder, folders, names in os.walk(path):
             links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
@@ -142,7 +142,7 @@ def _below(top: str, path: str) -> Iterator[str]:
 
 
 def _seen(path: str, before: Seen | None) -> Seen:
-    """Return a file's state; it is read again only if its fingerprint has changed."""
+    """Return a file's state; reads the file only if its fingerprint differs from that in `before`."""
     facts = os.lstat(path)
     mark = (facts.st_ino, facts.st_size, facts.st_mode, facts.st_mtime_ns, facts.st_ctime_ns)
     if before and before.fingerprint == mark:
@@ -162,7 +162,7 @@ def _is_real(top: str, folder: str) -> bool:
 
 
 def _free(path: str) -> str:
-    """Return the path, or one with a number if it is taken."""
+    """Return the path or, if it exists, the path with a number appended."""
     number, free = 1, path
     while os.path.lexists(free):
         number, free = number + 1, f"{path}.{number + 1}"
@@ -174,7 +174,7 @@ def _is_ancestor(repo: Repo, commit: str, of: str) -> bool:
 
 
 def _is_in(repo: Repo, commits: Sequence[str], path: str, seen: Seen | None) -> bool:
-    """True if one of the commits has the path with this content, or lacks it if it is gone."""
+    """True if one of the commits has this content at the path or, if `seen` is None, has no such path."""
     wanted = ""
     if seen:
         wanted = repo.text("hash-object", "--no-filters", "--stdin", stdin=seen.state[2])

@@ -1,4 +1,4 @@
-"""Decides which paths the processes of a session see in the sandbox, and which of them they may change."""
+"""Decides which paths processes see in the sandbox, and which of them they may change, for a project and its user."""
 
 import os
 import sys
@@ -11,11 +11,11 @@ from rooda.git import traces
 from rooda.processes.sandbox import HIDDEN, NOTHING, READ, SEALED, WRITE, Mount, is_below
 from rooda.run.setup import Sandbox
 
-# Files of a repository's git folder that start programs, or on which rooda relies; folders end with a slash.
+# Paths in a git folder that are read-only, since they start programs or rooda relies on them; folders end with a slash.
 GIT_WALLS = ("config", "config.worktree", "hooks/", "info/", "rooda/", "refs/rooda/", "modules", "worktrees")
 WORK_TREE_WALLS = ("commondir", "gitdir", "config.worktree")
 IDENTITY = ("~/.gitconfig", "~/.config/git/config", "~/.config/git/ignore", "~/.config/git/attributes")
-# Toolchains in a home folder: without their caches of downloads gates would need the network.
+# Toolchains in a home folder, with their download caches, since gates have no network.
 TOOLS = """
     .local/bin .local/lib .local/pipx .local/share/pipx .local/share/uv .local/share/mise .local/share/fnm .nvm
     .local/share/pnpm .local/share/claude .local/share/rtx .local/share/virtualenvs .local/share/pypoetry .npm-global
@@ -26,7 +26,7 @@ TOOLS = """
 
 
 class Project(NamedTuple):
-    """The real paths of a workspace, its repository and its user's home folder; "" for what does not exist."""
+    """Real paths of a workspace, its repository (work tree, git folder, common git folder) and HOME; "" if missing."""
 
     workspace: str
     top: str
@@ -41,7 +41,7 @@ def project_of(workspace: str, env: Mapping[str, str]) -> Project:
 
 
 def refusal(project: Project) -> str:
-    """Return why this project can't be in a sandbox; "" if it can."""
+    """Return why this project can't run in a sandbox; "" if it can."""
     if project.top == "/" or is_below(project.home or "/nowhere", (project.top,)):
         return f"the project {project.top} contains the home folder"
     if os.path.islink(os.path.join(project.top, ".git")):
@@ -52,7 +52,7 @@ def refusal(project: Project) -> str:
 
 
 def prepare(project: Project) -> None:
-    """Create the folders of the git folder that must be there to be protected."""
+    """Create missing folders of GIT_WALLS, since only an existing folder can be mounted read-only."""
     for name in GIT_WALLS if project.common else ():
         path = os.path.join(project.common, name)
         if name.endswith("/") and not os.path.lexists(path.rstrip("/")):
@@ -60,7 +60,7 @@ def prepare(project: Project) -> None:
 
 
 def of_project(project: Project, writable: bool) -> Iterator[Mount]:
-    """Yield the mounts of the project and its git folder."""
+    """Yield mounts of the project and its git folder: read-only parts of git, and an empty `.rooda`."""
     how = WRITE if writable else READ
     for folder in dict.fromkeys((project.top, project.workspace, project.common, project.git)):
         if folder:
@@ -82,7 +82,7 @@ def of_project(project: Project, writable: bool) -> Iterator[Mount]:
 
 
 def of_home(project: Project, private: str, env: Mapping[str, str], program: str) -> Iterator[Mount]:
-    """Yield the mounts of a home folder of the sandbox's own, with the toolchains of the user's, read-only."""
+    """Yield mounts that replace HOME by the folder `private`, with the user's toolchains in it, read-only."""
     if project.home in ("", "/"):
         return
     yield Mount(WRITE, project.home, private)
@@ -102,12 +102,12 @@ def of_home(project: Project, private: str, env: Mapping[str, str], program: str
             yield Mount(READ, place)
     path = os.path.join(os.path.realpath(os.path.dirname(program)), os.path.basename(program))
     concealed = is_below(path, (*HIDDEN, project.home)) and not is_below(path, (project.top, *found))
-    if concealed and os.path.isfile(path):  # in a folder that holds the project or the home folder
+    if concealed and os.path.isfile(path):  # its folder was skipped, as it holds the project or the home folder
         yield Mount(READ, path, os.path.realpath(path))
 
 
 def _around(folder: str) -> list[str]:
-    """Return a folder of programs, and the installation that it belongs to, if it is one of its own."""
+    """Return the folder to mount for a folder of programs: its whole installation if it has its own, else itself."""
     real = os.path.realpath(folder)
     parent = os.path.dirname(real)
     packages, found, _ = real.partition(os.sep + "node_modules")
@@ -119,7 +119,7 @@ def _around(folder: str) -> list[str]:
 
 
 def of_settings(project: Project, sandbox: Sandbox) -> Iterator[Mount]:
-    """Yield the mounts that [sandbox] adds."""
+    """Yield the mounts for `read`, `write` and `hide` in [sandbox]."""
     for name in sandbox.read:
         yield from shared(project, name, READ)
     for name in sandbox.write:
@@ -134,7 +134,7 @@ def of_settings(project: Project, sandbox: Sandbox) -> Iterator[Mount]:
 
 
 def shared(project: Project, name: str, how: str) -> Iterator[Mount]:
-    """Yield the mount of one path, if it exists; it may be a link outside of the sandbox."""
+    """Yield the mount of one path, if it exists. If it is a link, its target is mounted at the link's path."""
     path = expanded(project, name)
     if os.path.exists(path):
         parent = os.path.realpath(os.path.dirname(path))
@@ -142,14 +142,14 @@ def shared(project: Project, name: str, how: str) -> Iterator[Mount]:
 
 
 def expanded(project: Project, name: str) -> str:
-    """Return the path that a setting means: `~/…` in the home folder, else relative to the workspace."""
+    """Expand a path of the settings: `~/…` is in the home folder, others are relative to the workspace."""
     if name == "~" or name.startswith("~/"):
         return os.path.join(project.home, name[2:])
     return os.path.normpath(os.path.join(project.workspace, name))
 
 
 def links(project: Project, home: str) -> list[str]:
-    """Return bubblewrap's options for a home folder whose path has links, which the sandbox hides."""
+    """Return bubblewrap's options that recreate HOME as a link, if its path has links that the sandbox hides."""
     if not home or os.path.realpath(home) == os.path.normpath(home) or not is_below(home, HIDDEN):
         return []
     return ["--symlink", project.home, os.path.normpath(home)]

@@ -1,4 +1,4 @@
-"""Reads lists of tasks that people and other tools write: check boxes, `### Task n`, spec-kit, prd.json. Pure."""
+"""Reads lists of tasks that users and other tools write: check boxes, `### Task n`, spec-kit, prd.json. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,15 +13,15 @@ FORMS = (
 )
 
 
-LONGEST = 10_000  # characters of a line that are read
+LONGEST = 10_000  # characters of a line; the rest is ignored
 
 
 class UnknownForm(ValueError):
-    """Raised for a text without any task that can be read; its text continues a sentence about the file."""
+    """Raised for a text without any known task. Its message continues a sentence that begins with the file's name."""
 
 
 class Check(NamedTuple):
-    """A condition under which a task is done: its words, and its command if they have one."""
+    """An acceptance condition of a task: its text, and the command to check it if the text has one."""
 
     name: str
     command: str = ""
@@ -36,7 +36,7 @@ class Item(NamedTuple):
     text: str  # everything that the list says about the task, sub-items included
     done: bool = False
     acceptance: tuple[Check, ...] = ()
-    after: tuple[str, ...] = ()  # ids of the tasks that come first
+    after: tuple[str, ...] = ()  # ids of the tasks that must be done first
     line: int = 0  # in the file, from 1; 0 if unknown
     section: str = ""  # the heading above it
 
@@ -46,14 +46,14 @@ class Item(NamedTuple):
 
 
 class TaskList(NamedTuple):
-    """The tasks of a file, and the form that they are written in."""
+    """The tasks of a file, and the form of the list (one of the constants above)."""
 
     form: str
     items: tuple[Item, ...]
 
 
 def read(text: str, name: str = "") -> TaskList:
-    """Read a list of tasks; UnknownForm if it has no task. `name`: the file's name, for forms without a mark."""
+    """Read a list of tasks. Raises UnknownForm if it has none. `name`: the file's name, by which TODO.md is known."""
     if re.match(r"\ufeff?\s*(?:\{|\[\s*\{)", text):
         return _json_list(text)
     if found := markdown(text, name):
@@ -103,7 +103,7 @@ _BULLET_DONE = re.compile(r"(?:✅|☑️?|✔️?|\*{0,2}(?:DONE|COMPLETED?)\b\
 
 
 def _lines(text: str) -> Iterator[_Line]:
-    """Yield the lines; those in code fences and comments are marked."""
+    """Yield the lines; `code` marks those in code fences and comments."""
     fence, comment = "", False
     for number, line in enumerate(text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n"), 1):
         line = line[:LONGEST]
@@ -117,7 +117,7 @@ def _lines(text: str) -> Iterator[_Line]:
         yield _Line(number, line, len(wide) - len(wide.lstrip()), code)
 
 
-# Headings of tasks: each is a task with what is below it
+# Headings of tasks: each is a task, with all lines up to the next heading of a task or of its level
 
 
 def _heading_items(lines: list[_Line]) -> tuple[Item, ...]:
@@ -167,7 +167,7 @@ def _comments(text: str) -> Iterator[str]:
 
 
 def _written_needs(body: list[_Line]) -> list[str]:
-    """Return the ids in lines such as `**Depends on:** Task 1`; the mark `?` means that it may be no task."""
+    """Return the ids in lines such as `**Depends on:** Task 1`, with a `?` before each: it may not be a task's id."""
     lines = [_NEEDS.match(line.text) for line in body if not line.code]
     return [f"?{found[0]}" for line in lines if line for found in _ID.finditer(line[1])]
 
@@ -193,14 +193,14 @@ class _Box(NamedTuple):
     done: bool = False
 
     def checks(self, own: str) -> tuple[Check, ...]:
-        """Return the conditions: the task's own words if they have a command, and the boxes below."""
+        """Return the conditions: the text `own` of the task if it has a command, and the boxes below."""
         first = check_of(own, self.done)
         found = [each for line in self.below if not line.code and (each := _BOX.match(line.text))]
         inner = (check_of(each["words"].rstrip(), _is_done(each["mark"])) for each in found)
         return (*((first,) if first.command else ()), *inner)
 
     def item(self, words: str = "") -> Item:
-        """Return the task; `words`: its words without id and labels."""
+        """Return the task. `words`: its text without id and labels, if it has such."""
         words = words or self.words
         title = check_of(words).name
         return Item("", title, self._text(words), self.done, self.checks(words), (), self.line.number, self.section)
@@ -217,7 +217,7 @@ def _is_done(mark: str) -> bool:
 
 
 def _box_items(lines: list[_Line], pattern: "re.Pattern[str]") -> Iterator[_Box]:
-    """Yield the outermost boxes. What follows one with more indentation belongs to it."""
+    """Yield the outermost boxes or bullets, each with the lines below that are indented more."""
     section, phase, place, skipped = "", "", 0, False
     while place < len(lines):
         line = lines[place]
@@ -245,7 +245,7 @@ def _box_done(box: _Box, pattern: "re.Pattern[str]") -> bool:
 
 
 def _end_of(lines: list[_Line], place: int, indent: int) -> int:
-    """Return the place after the lines that belong to an item of a list, without blank lines at the end."""
+    """Return the index after the last line of a list item, which is indented by `indent`; skip trailing blank lines."""
     end = place
     for at in range(place, len(lines)):
         line = lines[at]
@@ -256,7 +256,7 @@ def _end_of(lines: list[_Line], place: int, indent: int) -> int:
 
 
 def _joined(words: str, below: list[_Line]) -> tuple[str, list[_Line]]:
-    """Return the words of an item with the lines that continue their sentence, and the rest."""
+    """Join an item's first line with the lines that continue its sentence; return the text and the other lines."""
     count = 0
     for line in below:
         if line.code or not re.match(r"\s+[a-z`(]", line.text) or _LIST.match(line.text):
@@ -269,7 +269,7 @@ _NUMBER = re.compile(r"(\d+(?:\.\d+)+)\.?[ \t]+(\S.*)$")
 
 
 def _numbered(items: list[Item]) -> list[Item]:
-    """Take numbers such as `1.2` at the beginning of the titles as ids, if no two tasks have the same one."""
+    """Move numbers such as `1.2` from the titles to the ids, unless two tasks have the same number."""
     found = [_NUMBER.match(item.title) for item in items]
     numbers = [each[1] for each in found if each]
     if len(numbers) != len(set(numbers)):
@@ -278,7 +278,7 @@ def _numbered(items: list[Item]) -> list[Item]:
 
 
 def _is_plain_list(lines: list[_Line], name: str) -> bool:
-    """True if the name of the file or its first heading says that its bullets are tasks."""
+    """True if the file's name or first heading, such as TODO, says that its bullets are tasks."""
     first = next((head[1] for line in lines if (head := _heading(line))), "")
     return bool(_PLAIN_NAME.match(name.rpartition("/")[2]) or _PLAIN.match(first))
 
@@ -292,9 +292,9 @@ _RANGE = re.compile(r"\bT(\d{2,})([a-z]?)(?:[ \t]*(?:[-–—]|to|through)[ \t]*
 
 
 def _spec_kit_items(boxes: list[_Box]) -> tuple[Item, ...]:
-    """Return the tasks. One without [P] waits for all before it in its phase; phases follow each other."""
+    """Return the tasks. One without [P] waits for all before it in its phase; a phase waits for the one before it."""
     items: list[Item] = []
-    phase, before, ahead = None, list[str](), list[str]()  # tails of the earlier phases and of this one
+    phase, before, ahead = None, list[str](), list[str]()  # last ids of the earlier phases, and of this phase
     for box in boxes:
         if not (found := _SPEC_KIT.match(box.words)):
             items.append(box.item())
@@ -336,13 +336,13 @@ def _json_list(text: str) -> TaskList:
 
 
 def invalid(problem: ValueError) -> str:
-    """Return what is wrong with JSON that can't be parsed, in words about the file."""
+    """Return why a file is not valid JSON, as the end of a sentence about the file."""
     line = getattr(problem, "lineno", 0)
     return f"it is not valid JSON (line {line})" if line else "it is not valid JSON"
 
 
 def stories(value: Any, text: str = "") -> tuple[Item, ...] | None:
-    """Return the stories of a prd.json, by priority; None if the value has none. `text`: the file, for the lines."""
+    """Return the stories of a prd.json by priority; None if it has no list of them. `text`: to find their lines."""
     found = _first(value, "userStories", "user_stories") if isinstance(value, Mapping) else value
     if not isinstance(found, list):
         return None
@@ -378,7 +378,7 @@ _NAMED = re.compile(r'"(id|title|description)"\s*:\s*("(?:[^"\\]|\\.)*+"|-?\d+)'
 
 
 def _lines_of(text: str) -> dict[tuple[str, str], int]:
-    """Return the line of each id, title and description in a JSON file."""
+    """Return the line number of each id, title and description in a JSON file, keyed by key and value."""
     found: dict[tuple[str, str], int] = {}
     line, place = 1, 0
     for each in _NAMED.finditer(text):
@@ -401,7 +401,7 @@ def _strings(value: Any) -> list[str]:
     return list(filter(None, map(_string, value if isinstance(value, list) else [])))
 
 
-# The command in the words of a condition
+# The command in the text of a condition
 
 _EXITS = re.compile(
     r"(?:→|->|=>|[:,—–-])?\s*+(?:(?:exits?|returns?|ends?)\b(?: with)?(?: code| status)?\s*+0\b.*|passes|succeeds)\.?",
@@ -410,9 +410,9 @@ _EXITS = re.compile(
 
 
 def check_of(words: str, done: bool = False) -> Check:
-    """Return the condition that the words describe.
+    """Return the condition that a text describes.
 
-    The command is the text in backticks at the end of the words, or before words such as "exits with 0".
+    Its command is in backticks at the end of the text, or before words such as "exits with 0".
     """
     text = words.removesuffix(")").rstrip(" \t")
     end = text.rfind("`")

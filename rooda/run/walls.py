@@ -1,4 +1,4 @@
-"""The sandbox of a session: what its agents and commands see, change and reach."""
+"""Moves the processes of a session into a sandbox, and decides what agents and commands see, change and reach there."""
 
 import os
 import re
@@ -22,7 +22,7 @@ from rooda.run.logins import Logins
 from rooda.run.setup import Sandbox, Setup
 
 OFF, AUTO, WORKSPACE, READ_ONLY = "off", "auto", "workspace", "read-only"
-AGENT, HOSTS, ON = "agent", "hosts", "on"  # networks
+AGENT, HOSTS, ON = "agent", "hosts", "on"  # values of network and gate_network, besides off
 ADDRESSES = ("_BASE_URL", "_API_BASE", "_ENDPOINT", "_HOST")  # endings of variables that name an agent's service
 PASSED = """
     PATH HOME USER LOGNAME SHELL LANG LANGUAGE LC_* TERM COLORTERM NO_COLOR FORCE_COLOR TZ CI VIRTUAL_ENV
@@ -34,14 +34,14 @@ MOST_SHOWN = 20  # output files of gates that an agent can read
 
 
 class Chosen(NamedTuple):
-    """The sandbox that a mode means here; `why`: why there is none although `auto` asks for one."""
+    """The mode that applies on this machine. `why`: why it is off although the setting is `auto`."""
 
     mode: str
     why: str = ""
 
 
 def chosen(wanted: str, workspace: str) -> Chosen:
-    """Return the mode for this machine and project; raise ConfigProblem if a sandbox is required and can't be had."""
+    """Return the mode for this machine and project. Raises ConfigProblem if a sandbox is required and impossible."""
     if wanted == OFF:
         return Chosen(OFF)
     why = bubblewrap.problem() or project_walls.refusal(project_walls.project_of(workspace, os.environ))
@@ -57,7 +57,7 @@ def _hint() -> str:
 
 
 def _chosen_for(agent: Agent | None, sandbox: Sandbox, workspace: str) -> Chosen:
-    """Return the mode of an agent or, for None, of commands. `auto` means none if an agent could reach no service."""
+    """Return the mode of an agent or, for None, of commands. `auto` means off for an agent with unknown hosts."""
     found = chosen(agent.sandbox if agent else sandbox.mode, workspace)
     auto = agent is not None and agent.sandbox == AUTO and found.mode != OFF
     if auto and agent and agent.hosts is None and sandbox.network == AGENT and not sandbox.hosts:
@@ -67,19 +67,19 @@ def _chosen_for(agent: Agent | None, sandbox: Sandbox, workspace: str) -> Chosen
 
 
 class SessionWalls:
-    """Moves the processes of one session into the sandbox."""
+    """The sandbox of one session: moves its processes into it, and cleans up after each round of them."""
 
     def __init__(self, workspace: str, setup: Setup, env: Mapping[str, str]) -> None:
         sandbox = setup.sandbox
         choices = [None, *(setup.agent.choices if setup.agent else ())]
         self._chosen = {each and each.name: _chosen_for(each, sandbox, workspace) for each in choices}
         outside = next((each for each in self._chosen.values() if each.why), None)
-        if outside and sandbox.mode == AUTO:  # then its gates are not in one, either
+        if outside and sandbox.mode == AUTO:  # then gates run outside, too
             self._chosen[None] = outside
         self.mode = next((each.mode for each in self._chosen.values() if each.mode != OFF), OFF)
         self.why_off = next((each.why for each in self._chosen.values() if each.why), "")
         self._logins: dict[str, Logins] = {}
-        self._usual: dict[tuple[str, str, str], list[Mount]] = {}  # mounts that stay the same
+        self._usual: dict[tuple[str, str, str], list[Mount]] = {}  # by home, program and PATH
         self._sandbox = self.sandbox = sandbox._replace(mode=self._chosen[None].mode)
         self._project = project_walls.project_of(workspace, env)
         self._home = env.get("HOME", "")
@@ -92,9 +92,10 @@ class SessionWalls:
 
     @contextmanager
     def watched(self, folder: str, emit: Emit, who: Sequence[Agent | None] = (None,)) -> Iterator[None]:
-        """Compare the guarded files before and after processes run, and put back what they have changed.
+        """Clean up after the processes that run in this context: put back guarded files, and report refused hosts.
 
-        `folder`: the run's folder, in which their versions are kept. `who`: the agents that run, None for commands.
+        `folder`: the run's folder, which keeps what the processes wrote to guarded files. `who`: the agents that run;
+        None stands for commands.
         """
         is_guarded = any(self._mode(each) != OFF for each in who)
         if is_guarded:
@@ -125,7 +126,7 @@ class SessionWalls:
         self._shown = paths[-MOST_SHOWN:]
 
     def around(self, spec: Spec, agent: Agent | None = None, prompt: str = "") -> Spec:
-        """Return the spec of a process, moved into the sandbox unless it has none."""
+        """Return the spec of a process, changed so that it runs in the sandbox unless the mode is off."""
         most = self._most()
         mode = self._mode(agent)
         if mode == OFF:
@@ -155,14 +156,14 @@ class SessionWalls:
         )
 
     def _mode(self, agent: Agent | None) -> str:
-        """Return the mode of an agent or, for None, of commands; another agent than the loop's has its own setting."""
+        """Return the mode of an agent or, for None, of commands. An agent other than the loop's has its own setting."""
         found = self._chosen.get(agent and agent.name)
         if found is None or (agent and agent.sandbox == OFF):
             found = _chosen_for(agent, self._sandbox, self._project.workspace)
         return found.mode
 
     def _network(self, agent: Agent | None, env: Mapping[str, str]) -> tuple[str, list[Rule]]:
-        """Return off, hosts or on, and the hosts that a process may reach."""
+        """Return the network (off, hosts or on), and rules for the hosts that a process may reach."""
         sandbox, named = self._sandbox, list(self._sandbox.hosts)
         if not agent:
             return (sandbox.gate_network, [rule_of(name) for name in named])
@@ -194,19 +195,19 @@ class SessionWalls:
         yield from project_walls.of_settings(self._project, self._sandbox)
 
     def _outputs(self, agent: Agent | None, prompt: str) -> Iterator[Mount]:
-        """Yield mounts of the run's files that a process may read: the last gates' outputs, and its prompt."""
+        """Yield mounts of the run's files that a process may read: outputs of the last gates, and its prompt file."""
         needed = [prompt] if agent and agent.prompt == "file" else []
         for path in dict.fromkeys([*self._shown, *needed]):
             if os.path.isfile(path):
                 yield Mount(READ, os.path.realpath(path))
 
     def _private_home(self, agent: Agent | None) -> str:
-        """Return the folder that is HOME in the sandbox: of one project, for one agent or for its commands."""
+        """Return the folder that is HOME in the sandbox: one for each project and CLI, and one for its commands."""
         key = files.sha256(files.to_bytes(self._project.top))[:16]
         return dirs.make_state("homes", key, (agent.cli or "command") if agent else "gates")
 
     def _environment(self, env: Mapping[str, str], agent: Agent | None) -> dict[str, str]:
-        """Return the variables that a process gets: those of the allow list, and an agent's own."""
+        """Return the variables that a process gets: those on the allow list, and those that its agent needs."""
         own = (*agent.variables, *agent.billing, *agent.env) if agent else ()
         named = matcher((*PASSED.split(), *self._sandbox.environment, *own))
         paths = env.get("PATH", "").split(os.pathsep)
@@ -215,20 +216,20 @@ class SessionWalls:
 
 
 def matcher(names: Sequence[str]) -> Callable[[str], bool]:
-    """Return a test for variables with one of these names; `*` matches anything."""
+    """Return a function that is True for the name of a variable in `names`, in which `*` matches anything."""
     pattern = re.compile("|".join(".*".join(map(re.escape, name.split("*"))) for name in names))
     return lambda name: pattern.fullmatch(name) is not None
 
 
 def _is_toolchain(name: str, value: str, paths: Sequence[str]) -> bool:
-    """True for a variable such as JAVA_HOME, whose folder has programs on PATH."""
+    """True for a variable such as JAVA_HOME whose value is a folder with programs on PATH."""
     if not name.endswith(TOOLCHAIN) or looks_secret(name) or not os.path.isabs(value):
         return False
     return any(bubblewrap.is_below(path, (value,)) for path in paths)
 
 
 def _program(name: str, env: Mapping[str, str], cwd: str) -> str:
-    """Return the path of the program to start; the name itself if there is none."""
+    """Return the path of the program to start; the name itself if PATH doesn't have it."""
     if os.sep in name:
         return os.path.join(cwd, name)
     places = env.get("PATH", os.defpath).split(os.pathsep)
@@ -237,7 +238,7 @@ def _program(name: str, env: Mapping[str, str], cwd: str) -> str:
 
 
 def _here(cwd: str) -> str:
-    """Return the current folder, from which a process starts quicker; bubblewrap then changes to the right one."""
+    """Return the current folder: a start from it is faster, and bubblewrap changes to the right one anyway."""
     try:
         return os.getcwd()
     except OSError:
