@@ -1,7 +1,7 @@
-"""Makes clones that borrow the objects of a repository, in which an agent can harm nothing of it.
+"""Makes clones that borrow the objects of a repository; an agent in a clone can't damage the repository.
 
-A clone has no hooks, stash or settings of its repository, and it can't push. `rooda-clone.json` in its git folder,
-signed by this user, names the repository (the lender) and the ref under which the lender keeps the clone's work.
+A clone gets no hooks or stash and few settings of its repository, and it can't push. `rooda-clone.json` in its git
+folder, signed by this user, names the repository (the lender), and the lender's ref that keeps the clone's work.
 """
 
 import os
@@ -16,8 +16,8 @@ from rooda.git.repository import Repo, find
 from rooda.git.traces import CLONE_MARK
 
 NO_PUSH = "no-push://rooda-tasks"
-KEPT = ("user.", "core.autocrlf", "core.eol", "core.ignorecase", "core.filemode", "lfs.")  # settings of the lender
-PARTIAL = (".promisor", ".partialclonefilter")  # endings of settings of a partial repository
+KEPT = ("user.", "core.autocrlf", "core.eol", "core.ignorecase", "core.filemode", "lfs.")  # the lender's, copied
+PARTIAL = (".promisor", ".partialclonefilter")  # endings of the settings of a partial clone
 _FILE = "file"  # the only protocol between clone and lender
 
 
@@ -26,7 +26,7 @@ class Loan(NamedTuple):
 
     lender: str  # the top of the repository's work tree
     common: str  # the repository's git folder
-    ref: str  # where the lender keeps the clone's HEAD
+    ref: str  # the lender's ref for the clone's HEAD
 
     @property
     def snapshot(self) -> str:
@@ -59,13 +59,13 @@ def make(lender: Repo, folder: str, branch: str, commit: str, loan: Loan) -> Non
 
 
 def mark(folder: str, loan: Loan) -> None:
-    """Sign that rooda made this clone."""
+    """Write the signed `rooda-clone.json`, which proves that rooda made this clone."""
     record = dumps(loan._asdict()).encode()
     files.replace(os.path.join(folder, ".git", CLONE_MARK), signing.signed(_purpose(folder), record) + b"\n")
 
 
 def loan_of(top: str) -> Loan | None:
-    """Return what the repository `top` borrows from; None if rooda did not make it as a clone."""
+    """Read the mark of the clone `top`; None if `top` is not a clone that rooda made."""
     try:
         data = files.read_ours(os.path.join(top, ".git", CLONE_MARK))
         if not signing.is_signed(_purpose(top), data):
@@ -76,9 +76,9 @@ def loan_of(top: str) -> Loan | None:
 
 
 def publish(loan: Loan, folder: str, commit: str, snapshot: str = "") -> str:
-    """Bring a commit of the clone, and a snapshot if given, into the lender; return git's error, "" if there was none.
+    """Fetch a commit of the clone, and a snapshot if given, into the lender; return git's error, "" if there is none.
 
-    The commits of submodules follow, too: the lender's own copies of the submodules get them under the same ref.
+    The HEADs of submodules are fetched, too, into the lender's own copies of the submodules, under the same ref.
     """
     refs = [f"+{commit}:{loan.ref}", *([f"+{snapshot}:{loan.snapshot}"] if snapshot else [])]
     if problem := _fetch(loan, loan.common, os.path.join(folder, ".git"), refs):
@@ -100,7 +100,7 @@ def _fetch(loan: Loan, into: str, source: str, refs: Sequence[str]) -> str:
 
 
 def _modules(inner: str) -> list[str]:
-    """Return the names of the submodules whose repositories are below a git folder; nested ones are not looked for."""
+    """Return the names of the submodules that have a repository below a git folder, without nested submodules."""
     root = os.path.join(inner, "modules")
     if not os.path.isdir(root):
         return []
@@ -112,7 +112,7 @@ def _modules(inner: str) -> list[str]:
 
 
 def _borrow_modules(lender: Repo, folder: str) -> None:
-    """Check out the submodules that the lender has, each with the lender's copy as its reference."""
+    """Check out the submodules that the lender has; each borrows objects from the lender's copy."""
     names = _modules(lender.common)
     listed = find(folder).run("config", "-f", ".gitmodules", "--null", "--get-regexp", r"^submodule\..*\.path$").out
     for row in listed.split(b"\0") if names else ():
@@ -137,7 +137,7 @@ def _value(folder: str, key: str) -> str:
 
 
 def doubts(lender: Repo) -> list[str]:
-    """Return sentences about a repository whose clones are not whole: a shallow or a partial one."""
+    """Return warnings about a shallow or partial repository, since its clones lack the same history or files."""
     found = []
     if os.path.exists(os.path.join(lender.common, "shallow")):
         found.append("The repository is shallow; the clones of the tasks end where it ends.")
@@ -152,7 +152,7 @@ def bring(folder: str, loan: Loan, commit: str, ref: str) -> None:
 
 
 def left_alone(folder: str, loan: Loan) -> str:
-    """Return what only the clone has: uncommitted files, or commits that the lender lacks; "" if nothing."""
+    """Describe what only the clone has, such as uncommitted files or commits that the lender lacks; "" if nothing."""
     repo = find(folder)
     if count := len(repo.lines("status", "--porcelain", "--untracked-files=all")):
         return f"{count} uncommitted file{'' if count == 1 else 's'}"
@@ -182,7 +182,7 @@ def _purpose(folder: str) -> str:
 
 
 def _copy_settings(lender: Repo, folder: str) -> None:
-    """Copy the few local settings that decide how files look and who commits, the upstream's address, and excludes."""
+    """Copy local settings about line endings, file modes and the author; also the URL of origin, and info/exclude."""
     words = lender.run("config", "--local", "--null", "--list").out.split(b"\0")
     rows = [files.to_text(word).partition("\n")[::2] for word in words if word]
     for key, value in rows:
