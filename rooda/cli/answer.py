@@ -1,4 +1,4 @@
-"""`rooda answer NAME TEXT`: answer the question of an agent, in a task or in a loop."""
+"""`rooda answer NAME TEXT`: answers the question that the agent of a task or a loop asked."""
 
 import os
 
@@ -20,7 +20,8 @@ from rooda.settings.where import Where, where
 def answer(ctx: click.Context, name: str, text: str) -> int:
     """Answer what an agent asked: NAME is the id of a task, or the name of a loop.
 
-    The next prompt has question and answer. A task goes on by itself; for a loop: rooda resume NAME.
+    The agent's next prompt contains question and answer. A task continues with `rooda tasks run`, a loop with:
+    rooda resume NAME
     """
     here, said = where(ctx), run_folder.readable(text).strip()
     if not said or len(said) > messages.LONGEST // 2:

@@ -19,10 +19,10 @@ from rooda.views.screen import Screen, ScreenOptions
 @click.option("--reason", metavar="TEXT", default="", help="Record this reason.")
 @click.pass_context
 def cancel(ctx: click.Context, name: str | None, reason: str) -> int:
-    """End NAME for good, or without NAME the only loop that runs or can be resumed. It can't be resumed afterwards.
+    """End NAME for good, or without NAME the only loop that runs or can be resumed. It can't be resumed any more.
 
     A running loop is stopped first, as `rooda stop` does. Its run (`rooda runs`, `rooda logs`), its commits and its
-    other work stay. To end a loop and resume it later: rooda stop
+    other work stay. To end a loop that you want to resume later: rooda stop
     """
     here = where(ctx)
     require_own(here)
@@ -52,7 +52,7 @@ def open_loops(here: Where) -> list[Loop]:
 
 
 def _meant(here: Where, name: str | None) -> Loop | None:
-    """Return the loop to cancel; None if there is none. Raises Undecided if several loops could be meant."""
+    """Return the loop to cancel; None if there is none. Raises Undecided if several match."""
     wanted = common.loop_of(here, name) if name else None
     found = [loop for loop in open_loops(here) if wanted in (None, loop.name)]
     if len(found) > 1:
@@ -76,7 +76,7 @@ def _is_working_on(loop: Loop) -> bool:
 
 
 def _cancelled(here: Where, loop: Loop, reason: str) -> int:
-    """Cancel a loop that is not running, under its lock, and end processes that an earlier run left."""
+    """Cancel a loop that is not running, while holding its lock; taking the lock ends orphans of an earlier run."""
     kind, screen = registry.kind(loop.kind), Screen(ScreenOptions())
     held = launch.take_lock(loop.lock, named(loop), loop.name, screen)
     try:

@@ -1,4 +1,4 @@
-"""Gives the command group of each kind of loop the verbs that all kinds share, unless the group has its own."""
+"""Adds the shared verbs (stop, cancel, list, logs) to the command group of a kind of loop that lacks them."""
 
 import importlib
 import os
@@ -18,10 +18,10 @@ from rooda.settings.where import Where, where
 
 
 class Verb(NamedTuple):
-    """A shared verb: the names of the loops that it can be about, and whether it then needs one of them."""
+    """A shared verb. `names` returns the loops of a kind that it can act on if the user names none."""
 
     names: Callable[[Where, str], list[str]]
-    word: str = ""  # the command for all kinds, if it has another name
+    word: str = ""  # the command for all kinds of loops, if its name differs
 
 
 def complete(group: click.Command, kind: str) -> None:
@@ -33,7 +33,7 @@ def complete(group: click.Command, kind: str) -> None:
 
 
 def _of_kind(kind: str, name: str, verb: Verb) -> click.Command:
-    """Return a shared command that is restricted to loops of this kind."""
+    """Return the command for all kinds, restricted to loops of this kind."""
     module, _, attribute = WORDS[verb.word or name].target.partition(":")
     shared = getattr(importlib.import_module(module), attribute)
 
@@ -52,7 +52,7 @@ _NOTHING = {"stop": "Nothing to stop here", "cancel": "Nothing to cancel here"}
 
 
 def _name(here: Where, kind: str, word: str, verb: Verb, typed: str | None) -> str | None:
-    """Return the loop that is meant; None if there is none. Raises UsageProblem for a loop of another kind."""
+    """Return the loop to act on; None if there is none. Raises UsageProblem for another kind, Undecided for several."""
     if typed:
         other = common.kind_of(here, common.loop_of(here, typed))
         if other != kind:
@@ -77,7 +77,7 @@ def _open(here: Where, kind: str) -> list[str]:
 
 
 def _newest(here: Where, kind: str) -> list[str]:
-    """Return the name of the loop of this kind that ran last."""
+    """Return the name of the loop of this kind that ran last, as a list; [] if none did."""
     folders = reversed(folder.all_of(here.workspace, None))
     own = (path for path in folders if folder.origin_of(path).get("loop") == kind)
     return [folder.loop_of(os.path.basename(path)) for path in own][:1]
