@@ -1,4 +1,4 @@
-"""Finds the rooda-config.yml of an older program of the same name, and converts it to rooda.toml."""
+"""Finds rooda-config.yml, the settings of the older program named rooda, and converts it to rooda.toml."""
 
 import os
 import re
@@ -18,26 +18,26 @@ _LIMITS = ("default_iterations", "default_max_iterations", "max_iterations")
 _ALIASES = ("ai_cmd_aliases", "ai_tools")
 _COMMANDS = ("ai_cmd", "ai_cli_command")
 _NAMED = ("ai_cmd_alias", "ai_tool", "ai_cmd_preset")
-DEFAULT_LIMIT = 5  # iterations, where the file names none but has the form that had this default
+DEFAULT_LIMIT = 5  # iterations: default of the older program, for files that name no limit
 
 
 class Converted(NamedTuple):
-    """The settings as TOML, and what is in them."""
+    """The converted settings as TOML, the names of agents and procedures in them, and what was left out."""
 
     toml: str
     agents: tuple[str, ...]
     procedures: tuple[str, ...]
-    left: tuple[str, ...] = ()  # what is not in them, as `line 3: KEY: why`
+    left: tuple[str, ...] = ()  # what was not converted, as `line 3: KEY: why`
 
 
 def lying(workspace: str, environ: Mapping[str, str]) -> list[str]:
-    """Return the paths of such files in the workspace, up to the repository's root, and in the user's folder."""
+    """Return paths of rooda-config.yml files: from the workspace up to the repository's root, and the user's own."""
     folders = dict.fromkeys([*upward(workspace), os.path.dirname(user_file(environ))])
     return [path for folder in folders if os.path.lexists(path := os.path.join(folder, OLDER_FILE))]
 
 
 def advice(path: str) -> str:
-    """Return the command that converts the file."""
+    """Return the command that converts the file, for a message."""
     import shlex
 
     near = os.path.relpath(path)
@@ -45,14 +45,14 @@ def advice(path: str) -> str:
 
 
 def notices(workspace: str, environ: Mapping[str, str]) -> Iterator[str]:
-    """Yield a sentence for each such file without a rooda.toml in its folder."""
+    """Yield a warning for each rooda-config.yml without a rooda.toml in its folder."""
     for path in lying(workspace, environ):
         if not os.path.lexists(os.path.join(os.path.dirname(path), "rooda.toml")):
             yield f"{path}: settings of an older rooda, which are not read; to convert them: {advice(path)}"
 
 
 def convert(text: str, path: str, target: str, built_in: Mapping[str, Any]) -> Converted:
-    """Convert the file `path`. `target`: the folder of the rooda.toml; `built_in`: the shipped settings."""
+    """Convert `text`, the content of `path`. `target`: folder of the rooda.toml; `built_in`: the shipped settings."""
     document = yaml.read(text)
     if document.faults:
         raise ConfigProblem("\n".join(f"{path}:{fault.line}: {fault.text}" for fault in document.faults))
@@ -63,7 +63,7 @@ def convert(text: str, path: str, target: str, built_in: Mapping[str, Any]) -> C
 
 
 class _Converter:
-    """Collects the lines of the TOML, and what has no place in it."""
+    """Collects the lines of the TOML, and the keys that can't be converted."""
 
     def __init__(self, document: yaml.Read, path: str, target: str, built_in: Mapping[str, Any]) -> None:
         self._tree: dict[str, Any] = document.value
@@ -103,7 +103,7 @@ class _Converter:
     # Agents
 
     def _named_agents(self) -> dict[str, tuple[str, str]]:
-        """Return the aliases: the name that the file uses, with the agent's name here and its command."""
+        """Map each alias in the file to the agent's name in rooda.toml and its command."""
         found = {}
         for key in _ALIASES:
             for alias, command in self._table(key).items():
@@ -119,7 +119,7 @@ class _Converter:
         return [f"[agents.{toml_key(name)}]\ncommand = {toml_value(command)}" for name, command in rows]
 
     def _agent(self, path: tuple[str, ...], table: Mapping[str, Any]) -> list[str]:
-        """Return the line that chooses the agent. A command wins over an alias, as it did there."""
+        """Return the line that chooses the agent, [] without one. As in the older program, a command beats an alias."""
         command = next((table[key] for key in _COMMANDS if isinstance(table.get(key), str) and table[key].strip()), "")
         if command:
             return [f"ai_cmd = {toml_value(command.strip())}"]
@@ -141,7 +141,7 @@ class _Converter:
         return ["\n".join(["[loop]", *rows])] if rows else []
 
     def _numbers(self, path: tuple[str, ...], table: Mapping[str, Any], dated: bool = False) -> list[str]:
-        """Return the limit of iterations. `dated`: the file has the form that limits a run unless it says otherwise."""
+        """Return the line with the iteration limit. `dated`: the file's form has DEFAULT_LIMIT as its default."""
         mode = table.get("iteration_mode")
         limit = next((table[key] for key in _LIMITS if table.get(key) is not None), None)
         if mode == "unlimited":
@@ -155,7 +155,7 @@ class _Converter:
         return [f"default_iterations = {DEFAULT_LIMIT}  # the default of the program that read it"] if dated else []
 
     def _same(self, path: tuple[str, ...], table: Mapping[str, Any], keys: tuple[str, ...]) -> list[str]:
-        """Return the lines of the keys that have the same name and meaning here."""
+        """Return lines for the keys that have the same name and meaning in rooda.toml."""
         from rooda.settings.schema import LOOP, PROCEDURE
 
         rows = []
@@ -191,7 +191,7 @@ class _Converter:
         return rows
 
     def _phase(self, path: tuple[str, ...], phase: str, value: Any) -> Any:
-        """Return the phase; None if nothing of it can be converted, so that a built-in procedure keeps its own."""
+        """Return the phase's value; None if no part can be converted, so that a built-in procedure keeps its own."""
         found = [self._fragment((*path, phase), each) for each in (value if isinstance(value, list) else [value])]
         kept = [each for each in found if each is not None]
         return (kept if isinstance(value, list) else kept[0]) if kept else None

@@ -446,20 +446,24 @@ PROCEDURE = {
 }
 
 AGENT_TEST = {
-    "env": Key(AGENT_ENV, "variables that point the CLI at the model server; {url} is the server's address"),
-    "files": Key(HOME_FILES, "files that point the CLI at it: path below its HOME = text, in which {url} is filled in"),
+    "env": Key(
+        AGENT_ENV, "environment variables that point the CLI at the model server; {url} is the server's address"
+    ),
+    "files": Key(
+        HOME_FILES, "files that point the CLI at the server: path below its HOME = text; {url} is the server's address"
+    ),
     "api": Key(
         word("openai", "anthropic", "responses"),
         "the only API that the server offers (OpenAI's Chat Completions, Anthropic's, OpenAI's Responses); "
-        "its usual variables are set before env: OPENAI_BASE_URL and OPENAI_API_KEY, or the same of ANTHROPIC",
+        "before env, rooda sets its usual variables: OPENAI_BASE_URL and OPENAI_API_KEY, or those of ANTHROPIC",
     ),
-    "model": Key(TEXT, "the model to ask for, if the CLI would not ask the server for its default one"),
+    "model": Key(TEXT, "the model that the CLI is started with, if its default model would not use the server"),
     "answer": Key(
         TEXT,
         "for a CLI that offers the model no tools: the model's answer that makes it write the file made.txt with "
         "the line `from the model`",
     ),
-    "finish": Key(TEXT, "for a CLI that ends only by a command of the model: the shell command that ends it"),
+    "finish": Key(TEXT, "for a CLI that exits only if the model runs a certain shell command: that command"),
 }
 
 AGENT = {
@@ -558,24 +562,24 @@ PRICE = {
 SANDBOX = {
     "network": Key(
         word(*NETWORKS),
-        "what agents may reach: agent: the agent's own hosts and those of hosts; on: everything, this machine too",
+        "what agents may reach: agent: the agent's own hosts and `hosts`; on: everything, also this machine; off: nothing",
         trust=RUNS,
     ),
     "gates": Key(FLAG, "gates, checks, sensors and verifications run in the sandbox, too; default: true", trust=RUNS),
     "gate_network": Key(
         word(*GATE_NETWORKS),
-        "what gates and checks may reach: hosts: those of hosts; default: off",
+        "what gates and checks may reach: hosts: the names in `hosts`; on: everything; off: nothing; default: off",
         trust=RUNS,
     ),
     "hosts": Key(
         NAMES,
-        "hosts to reach: example.org, *.example.org, example.org:8443, localhost:5432 on this machine",
+        "hosts that may be reached: example.org, *.example.org, example.org:8443, localhost:5432 (a port of this machine)",
         trust=RUNS,
     ),
-    "read": Key(NAMES, "files and folders to read, such as ~/lib", trust=RUNS),
-    "write": Key(NAMES, "files and folders to change, such as ~/.cache/uv", trust=RUNS),
+    "read": Key(NAMES, "further files and folders that may be read, such as ~/lib", trust=RUNS),
+    "write": Key(NAMES, "further files and folders that may be changed, such as ~/.cache/uv", trust=RUNS),
     "hide": Key(NAMES, "files and folders of the workspace to hide, such as .env", trust=RESTRAINS),
-    "environment": Key(NAMES, "variables to pass on; * matches anything", trust=RUNS),
+    "environment": Key(NAMES, "environment variables to pass on; * matches anything", trust=RUNS),
     "allow": Key(NAMES, "guarded files that an agent may change, such as .github/workflows", trust=RUNS),
     "max_memory": Key(SIZE, "memory that a call or a gate may use, in bytes or as 8GB; 0 = no limit", trust=RESTRAINS),
     "max_processes": Key(whole(0), "processes that a call or a gate may have; 0 = no limit", trust=RESTRAINS),
@@ -590,11 +594,11 @@ WORKTREE = {
 
 TASKS = {
     "target": Key(TEXT, "the branch that tasks land on; default: the one that is checked out when a task is added"),
-    "branch_prefix": Key(TEXT, "what the names of the tasks' branches begin with; default: rooda"),
-    "clones": Key(TEXT, "the folder in which rooda makes the tasks' clones, outside of the repository", trust=RUNS),
-    "min_free": Key(SIZE, "start no task with less free disk space than this, such as 5GB"),
-    "question_timeout": Key(DURATION, "how long a question of an agent waits for its answer; 0 = without end"),
-    "question_default": Key(TEXT, "the answer that the agent gets after that time; without one its task fails"),
+    "branch_prefix": Key(TEXT, "prefix of the tasks' branches, such as rooda/7-fix-login; default: rooda"),
+    "clones": Key(TEXT, "the folder for the tasks' clones, outside of the repository", trust=RUNS),
+    "min_free": Key(SIZE, "start no more tasks once the disk of the clones has less free space than this, such as 5GB"),
+    "question_timeout": Key(DURATION, "how long an agent's question waits for the user's answer; 0 = no limit"),
+    "question_default": Key(TEXT, "the answer that the agent gets after question_timeout; without one its task fails"),
     "squash": Key(FLAG, "land each task as one commit"),
 }
 
