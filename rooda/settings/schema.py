@@ -562,7 +562,7 @@ PRICE = {
 SANDBOX = {
     "network": Key(
         word(*NETWORKS),
-        "what agents may reach: agent: the agent's own hosts and `hosts`; on: everything, also this machine; off: nothing",
+        "what agents may reach: agent: its own hosts and `hosts`; on: everything, this machine too; off: nothing",
         trust=RUNS,
     ),
     "gates": Key(FLAG, "gates, checks, sensors and verifications run in the sandbox, too; default: true", trust=RUNS),
@@ -573,7 +573,7 @@ SANDBOX = {
     ),
     "hosts": Key(
         NAMES,
-        "hosts that may be reached: example.org, *.example.org, example.org:8443, localhost:5432 (a port of this machine)",
+        "hosts that may be reached: example.org, *.example.org, example.org:8443, localhost:5432 of this machine",
         trust=RUNS,
     ),
     "read": Key(NAMES, "further files and folders that may be read, such as ~/lib", trust=RUNS),
