@@ -34,7 +34,7 @@ class LandingClone:
         self._root = os.path.join(work.home_of(found, place), name)
         self._loan = Loan(place.repo.top, os.path.realpath(place.repo.common), LANDING)
         self._repo: Repo | None = None
-        self._clean_at = ""  # the commit that is checked out without a change of tracked files
+        self._clean_at = ""  # commit that is checked out with unchanged tracked files; "" if unknown
 
     def at(self, tip: str) -> Repo:
         """Check out a commit of the target, delete untracked files unless they are ignored, and return the clone."""
@@ -78,10 +78,10 @@ class LandingClone:
         if commit != self._clean_at:
             repo.run_checked("checkout", "-q", "-f", "--detach", commit)
         repo.run_checked("clean", "-fdq")
-        self._clean_at = ""  # what follows changes it
+        self._clean_at = ""  # the caller may change the files
 
     def note_clean(self, commit: str) -> None:
-        """Note that the gates have left the clone as this commit is."""
+        """Note that the clone has this commit checked out, and that the gates have not changed tracked files."""
         self._clean_at = commit
 
     def fill_submodules(self, clone: Repo) -> None:

@@ -35,7 +35,7 @@ class Lander:
         return self._pid > 0
 
     def offer(self, tasks: Mapping[int, Task], children: Children) -> None:
-        """Start a landing, unless one runs or all completed tasks were offered to one; print what it has said."""
+        """Start a landing, unless one is running (print its new output) or has been offered all completed tasks."""
         if self.works:
             self._report()
         found = {task.id: task.head for task in tasks.values() if task.state == model.COMPLETED} if self._wanted else {}
@@ -56,7 +56,7 @@ class Lander:
         return True
 
     def _report(self) -> None:
-        """Print the whole lines that a landing has said since the last call."""
+        """Print the complete lines that the landing has printed since the last call."""
         output = os.path.join(self._step.folder, OUTPUT)
         data = files.tail(output, max(0, files.size(output) - self._printed))
         whole = data[: data.rfind(b"\n") + 1]

@@ -327,7 +327,7 @@ def _obstacle(folders: Sequence[str], target: Target, tip: str, commit: str) -> 
 
 
 def _await_commands(path: str) -> int:
-    """Take the lock that the git commands of a landing hold; those of a killed one may still work."""
+    """Take the lock that git commands of a landing inherit; waits for those that a killed landing has left."""
     try:
         return lock.hold(path, PATIENCE)
     except OSError as problem:

@@ -24,7 +24,7 @@ class Facts(NamedTuple):
     seconds: float = 0.0
     cause: Cause | None = None
     reason: str = ""
-    question: str = ""  # that has no answer yet
+    question: str = ""  # the agent's question that has no answer yet
 
 
 class Ended(NamedTuple):
@@ -56,7 +56,7 @@ def settled(task: Task, ended: Ended, now: str, tomorrow: str, retries: int) -> 
     task = with_facts(task, ended.facts)._replace(process=Process(), head=ended.head or task.head)
     if task.state != model.RUNNING:
         return task
-    if ended.facts.question and (ended.code == UNFINISHED or not task.prompt):  # a prompt is the answer
+    if ended.facts.question and (ended.code == UNFINISHED or not task.prompt):  # a prompt means that it was answered
         return _asks(task, ended.facts, now)
     if ended.code == OK and ended.problem:
         return task._replace(state=model.PARKED, parked_by="clone", reason=f"{UNPUBLISHED}: {ended.problem}")
@@ -86,7 +86,7 @@ def _failed(task: Task, ended: Ended, retries: int) -> Task:
 
 
 def _asks(task: Task, facts: Facts, now: str) -> Task:
-    """Return a task whose agent asks something, even if the scheduler was killed before it could note that."""
+    """Return the task, parked with the question that its agent asks."""
     return task._replace(
         state=model.PARKED, parked_by="question", question=facts.question, asked_at=now, reason="", until="", account=""
     )

@@ -44,7 +44,7 @@ class Shelf:
         self._repo.run_checked("update-ref", "-m", "rooda tasks land", before.branch, result.commit)
 
     def _is_ours(self, row: Waiting) -> bool:
-        """True if the branch is missing, or is where rooda has put it and not checked out."""
+        """True if the user has not touched the branch: it is missing, or where rooda set it and not checked out."""
         now = self._tip(row.branch)
         is_known = now in ("", *(task.commit for task in row.tasks))
         return is_known and not checkouts.folders_of(self._repo, row.branch)
