@@ -140,9 +140,9 @@ def doubts(lender: Repo) -> list[str]:
     """Return warnings about a shallow or partial repository, since its clones lack the same history or files."""
     found = []
     if os.path.exists(os.path.join(lender.common, "shallow")):
-        found.append("The repository is shallow; the clones of the tasks end where it ends.")
+        found.append("The repository is shallow; the clones of the tasks have the same short history.")
     if lender.run("config", "--local", "--get-regexp", r"^remote\..*\.promisor$").code == 0:
-        found.append("The repository is partial; files that it lacks are missing in the clones of the tasks, too.")
+        found.append("The repository is a partial clone; the clones of the tasks lack the same files.")
     return found
 
 

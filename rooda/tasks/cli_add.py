@@ -273,7 +273,7 @@ def _issues(here: Where, taken: Taken, forge: str) -> Read:
     for draft in outside:
         say(escape_line(f"Not taken: {draft.place} {draft.title}"))
     if outside:
-        say("Their authors can't write to the repository, and their texts would be prompts. Take them: --allow-outside")
+        say("Their authors can't write to the repository, and their texts would be prompts. Add them: --allow-outside")
     return read._replace(refused=frozenset(draft.key for draft in outside))
 
 

@@ -76,7 +76,7 @@ class Forge:
         if self.name == GH:
             run = re.search(r"/actions/runs/(\d+)(?:/job/(\d+))?", seen.log)
             if not run:
-                return f"Its page: {seen.log}"
+                return f"See the log: {seen.log}"
             which = ["--job", run[2]] if run[2] else [run[1]]
             return files.to_text(self._run("run", "view", *which, "--log-failed"))
         jobs = self._json("api", f"projects/:fullpath/pipelines/{seen.log}/jobs?scope[]=failed")

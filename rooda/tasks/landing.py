@@ -112,7 +112,7 @@ class Queue:
         clone = room.at(tip)
         checks = self._gates(target, clone, task)
         if not checks and not self._wishes.no_gates:
-            text = f"Task {task.id}: there are no gates to check it with; land it without any: --no-gates"
+            text = f"Task {task.id}: there are no gates to check it with; to land it anyway: --no-gates"
             return self._hold(text, UNDECIDED)
         found = room.combined(clone, task, tip, history, self._squash)
         if found == tip:
@@ -121,7 +121,7 @@ class Queue:
         if isinstance(found, str):
             changes = checkouts.changes(clone, tip, found)
             if not self._may_change(clone, task, tip, found, changes):
-                return self._hold(f"Task {task.id} waits for you: rooda tasks land", UNDECIDED)
+                return self._hold(f"Task {task.id} waits for your decision: rooda tasks land", UNDECIDED)
             room.fill_submodules(clone)
             path = lost_submodule(self._repo, changes)
             lost = queue.lost_submodule(task.target, path) if path else None
@@ -218,7 +218,7 @@ class Queue:
             if not folders:
                 raise GitProblem(f"{target.name} can't be moved: {reason}")
         self._shelf.put(target, result)
-        self._say(f"Task {task.id} is ready, and waits: {reason}")
+        self._say(f"Task {task.id} is ready to land, and waits: {reason}")
         return False
 
     def _moved(self, move: Move) -> str:

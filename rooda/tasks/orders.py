@@ -54,7 +54,7 @@ def cancel(store: Store, number: int) -> Task:
 
     def cancelled(task: Task) -> Task:
         if task.state == model.LANDED:
-            raise UsageProblem(f"Task {number} has landed; it can't be cancelled.", "Revert it with git if need be.")
+            raise UsageProblem(f"Task {number} has landed; it can't be cancelled.", "To undo its work: git revert")
         if (move := journal.current(store)) and move.has(number):
             raise UsageProblem(f"A landing of task {number} has begun.", "See whether it landed: rooda tasks land")
         return task._replace(state=model.CANCELLED, reason="", question="", until="", process=Process())
@@ -89,7 +89,7 @@ def answer(store: Store, number: int, text: str) -> Task:
 
     def answered(task: Task) -> Task:
         if not task.question:
-            raise UsageProblem(f"Task {number} asks nothing.", f"See it: rooda tasks show {number}")
+            raise UsageProblem(f"Task {number} has no open question.", f"See it: rooda tasks show {number}")
         said = asked.in_words(task.question, text)
         return task._replace(state=model.WAITING, question="", asked_at="", parked_by="", reason="", prompt=said)
 

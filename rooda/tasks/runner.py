@@ -288,7 +288,7 @@ def take_lock(store: Store) -> lock.Lock:
     if held is None:
         pid = lock.owner(path).get("pid", "unknown")
         raise Undecided(
-            f"`rooda tasks run` is already running here (pid {pid}); it takes up what you add.",
+            f"`rooda tasks run` is already running here (pid {pid}); it also starts tasks that you add.",
             "Watch it: rooda tasks --watch",
         )
     held.write_owner()
