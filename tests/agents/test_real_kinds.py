@@ -34,15 +34,16 @@ def test_L_04_L_32_a_goal_with_a_real_cli(
 def test_L_04_L_10_a_reflex_loop_with_a_real_cli(
     bare: Workspace, cli: Callable[[str], str], server: ModelServer, name: str
 ) -> None:
-    """PLAN, PRODUCE and PREPARE are answered in chatter and fences; the artifact has none of it."""
+    """PLAN is answered in chatter and a fence, PRODUCE in a fence; the artifact has none of it.
+
+    PREPARE runs at the same time as PRODUCE and gets the artifact, too: that breaks its contract, so the loop ends.
+    """
     cli(name)
     env = builds.prepare(bare, name, server.url, builds.Case([], "ok"))
     bare.config(bare.read("rooda.toml") + f'\n[reflex]\nagent = "{name}"\n')
     bare.write("rules.json", kinds.rules())
-    fenced = "Here it is:\n\n```json\n%s\n```\n"
-    answers = [fenced % json.dumps(kinds.STEPS), f"```markdown\n{loops.PAGE}```\n"]
-    answers += [fenced % json.dumps({"checks": [loops.CHECK]})] * 2
-    server.play({"turns": [{"text": text} for text in answers]})
+    plan = f"Here it is:\n\n```json\n{json.dumps(kinds.STEPS)}\n```\n"
+    server.play({"turns": [{"text": plan}], "after": {"text": f"```markdown\n{loops.PAGE}```\n"}})
     ran = bare.rooda(*kinds.reflex(1), env=env, timeout=builds.PATIENCE)
-    assert ran.code == 0, ran.both
+    assert ran.code == 1 and "PREPARE broke its contract" in ran.both, ran.both
     assert bare.read(".ai-factory/evolution/page/artifact.md") == loops.PAGE
