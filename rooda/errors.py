@@ -54,7 +54,7 @@ class PromptProblem(RoodaError):
 class Cause(NamedTuple):
     """The limit or request that ended a run. Fields that don't belong to `kind` stay empty."""
 
-    kind: str  # limit: account | cost | tokens | time; request from another terminal: cancel | pause
+    kind: str  # limit: account | cost | tokens | time; request from elsewhere: cancel | pause | handover
     used: float = 0.0  # dollars, tokens or seconds
     limit: float = 0.0  # in the same unit
     unknown: int = 0  # calls whose cost is unknown

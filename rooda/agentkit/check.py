@@ -242,7 +242,7 @@ def _ending(ended: Json, done: ProcessResult) -> str:
 
 
 def examine(subject: Subject, folder: str, signals: Signals) -> Iterator[Check]:
-    """Run all checks and yield each result at once. A signal ends them."""
+    """Run all checks; yield each result as soon as it is known. A signal ends them."""
     first = Harness(os.path.join(folder, "work"), subject, signals)
     yield from _of_work(first)
     if not signals.count:

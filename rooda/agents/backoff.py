@@ -4,27 +4,25 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+# The patterns are strings, since compiling them takes 6 ms that a loop without usage limits should not pay.
 _UNIT = r"(?:ms|milliseconds?|w(?:eeks?)?|d(?:ays?)?|h(?:(?:ou)?rs?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)(?![a-z])"
-_PART = re.compile(rf"(\d+(?:\.\d+)?)\s*({_UNIT})", re.I)
+_PART = rf"(?i)(\d+(?:\.\d+)?)\s*({_UNIT})"
 _SECONDS = {"w": 604_800.0, "d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0}  # by the first letter of the unit
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 # A time counts only after a word such as "resets" or "until"; filler words may be between the two.
-_AHEAD = re.compile(
-    r"\b(?:resets?(?:_?(?:in|at))?|reset time|again|renew(?:s|al)?|refresh(?:es)?|restored?|resumes?|available"
+_AHEAD = (
+    r"(?i)\b(?:resets?(?:_?(?:in|at))?|reset time|again|renew(?:s|al)?|refresh(?:es)?|restored?|resumes?|available"
     r"|lifted|retry(?:ing)?"
-    r"|retry[-_ ]?(?:after|delay|in)|expires?|wait|come back|until|after|in)(?=[\W\d_])",
-    re.I,
+    r"|retry[-_ ]?(?:after|delay|in)|expires?|wait|come back|until|after|in)(?=[\W\d_])"
 )
 _FILLER = (
     r"""(?:[\s,:=·"'~-]|at|on|after|in|by|for|until|another|about|around"""
     r"|approximately|roughly|the|limit|will|be|is|date|next)*"
 )
-_SPAN = re.compile(rf"{_FILLER}((?:\d+(?:\.\d+)?\s*{_UNIT}(?:,?\s*(?:and\s+)?))+)", re.I)
-_ONE = re.compile(rf"{_FILLER}(?:less than |under )?(?:an?|one|1) (minute|hour|day|week)(?!s?,? (?:and )?\d|\w)", re.I)
-_HEADER = re.compile(
-    r"retry[-_ ]?(?:after|delay)[-_ ]?(ms|seconds|s)?[\"']?\s*[:=]\s*[\"']?(\d+(?:\.\d+)?)(?![\d.]*\s*[a-z-])", re.I
-)
-_IN_SECONDS = re.compile(r"(?:resets?|retry)_in_seconds[\"']?\s*[:=]\s*(\d+)", re.I)
+_SPAN = rf"(?i){_FILLER}((?:\d+(?:\.\d+)?\s*{_UNIT}(?:,?\s*(?:and\s+)?))+)"
+_ONE = rf"(?i){_FILLER}(?:less than |under )?(?:an?|one|1) (minute|hour|day|week)(?!s?,? (?:and )?\d|\w)"
+_HEADER = r"(?i)retry[-_ ]?(?:after|delay)[-_ ]?(ms|seconds|s)?[\"']?\s*[:=]\s*[\"']?(\d+(?:\.\d+)?)(?![\d.]*\s*[a-z-])"
+_IN_SECONDS = r"(?i)(?:resets?|retry)_in_seconds[\"']?\s*[:=]\s*(\d+)"
 _TIME = r"(?P<hour>\d{1,2})(?::(?P<minute>\d\d)(?::\d\d)?)?\s*(?P<half>[ap]\.?m\b\.?)?"
 _PLACES = {
     **dict.fromkeys(("PT", "PST", "PDT", "PACIFIC"), "America/Los_Angeles"),
@@ -45,7 +43,7 @@ _NAMED_DAY = rf"{_MONTH}\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s+(?P<year>\d
 _DAY_FIRST = rf"(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?: of)?\s+{_MONTH}(?:,?\s+(?P<year>\d{{4}}))?"
 _YEAR_FIRST = r"(?P<year>\d{4})[-/](?P<month>\d\d)[-/](?P<day>\d\d)"
 _DATES = tuple(
-    re.compile(pattern, re.I)
+    f"(?i){pattern}"
     for pattern in (
         rf"{_BEFORE}{_YEAR_FIRST}(?:[T ]{_TIME})?(?:\.\d+)?{_ZONE}",
         rf"{_BEFORE}(?P<month>\d{{1,2}})/(?P<day>\d{{1,2}})/(?P<year>\d{{4}}){_AT}{_TIME})?{_ZONE}",
@@ -72,8 +70,8 @@ class Moment(NamedTuple):
 
 ToEpoch = Callable[[Moment], float | None]  # returns the next Unix time at which a clock in its zone shows the moment
 LATEST = 4_102_444_800  # the year 2100
-_EPOCH = re.compile(  # "usage limit reached|1770000000", "resetsAt": 1770000000000
-    r"(?:\||\bresets? at |(?:\b|[-_])resets?(?:_?at|_?time)?[\"']?\s*[:=]\s*[\"']?)\s*(\d{10})(?:\d{3})?(?!\d)", re.I
+_EPOCH = (  # "usage limit reached|1770000000", "resetsAt": 1770000000000
+    r"(?i)(?:\||\bresets? at |(?:\b|[-_])resets?(?:_?at|_?time)?[\"']?\s*[:=]\s*[\"']?)\s*(\d{10})(?:\d{3})?(?!\d)"
 )
 
 
@@ -84,40 +82,40 @@ def parse_reset(text: str, now: float, to_epoch: ToEpoch) -> float | None:
 
 
 def _reset_time(text: str, now: float, to_epoch: ToEpoch) -> float | None:
-    if epoch := _EPOCH.search(text):
+    if epoch := re.search(_EPOCH, text):
         return float(epoch[1])
-    if header := _HEADER.search(text):
+    if header := re.search(_HEADER, text):
         return now + float(header[2]) * (0.001 if header[1] == "ms" else 1.0)
-    if seconds := _IN_SECONDS.search(text):
+    if seconds := re.search(_IN_SECONDS, text):
         return now + float(seconds[1])
     text = re.sub(r"\b(?:12 )?midnight\b", "00:00", re.sub(r"\b(?:12 )?noon\b", "12:00", text))
-    for word in _AHEAD.finditer(text):
+    for word in re.finditer(_AHEAD, text):
         rest = text[word.end() : word.end() + 120]
         if (span := _seconds_ahead(rest, word[0].lower())) is not None:
             return now + span
-        found = (each.match(rest) for each in _dates_after(word[0].lower()))
+        found = (re.match(each, rest) for each in _dates_after(word[0].lower()))
         moment = next((made for match in found if match and (made := _moment(match))), None)
         if moment and (reset := to_epoch(moment)) is not None:
             return reset
     return None
 
 
-def _dates_after(word: str) -> tuple["re.Pattern[str]", ...]:
+def _dates_after(word: str) -> tuple[str, ...]:
     """Return the date and time patterns to try after a word; none after `in`, or `in 10 organizations` would match."""
     return () if word == "in" else _DATES
 
 
 def _seconds_ahead(text: str, word: str) -> float | None:
     """Return the duration at the beginning of the text after a word; None if there is none."""
-    if word != "in" and (one := _ONE.match(text)):  # "10 requests in a day" is no reset
+    if word != "in" and (one := re.match(_ONE, text)):  # "10 requests in a day" is no reset
         return _SECONDS[one[1][0].lower()]
-    found = _SPAN.match(text)
+    found = re.match(_SPAN, text)
     return _seconds(found[1]) or None if found else None
 
 
 def _seconds(text: str) -> float:
     """Parse a duration such as `1h30m0s`, `2 days, 3 hours and 5 minutes` or `6344717ms`."""
-    parts = [(float(amount), unit.lower()) for amount, unit in _PART.findall(text)]
+    parts = [(float(amount), unit.lower()) for amount, unit in re.findall(_PART, text)]
     return sum(each * (0.001 if unit.startswith(("ms", "mil")) else _SECONDS[unit[0]]) for each, unit in parts)
 
 

@@ -71,6 +71,8 @@ def prepare(
 def _spec(call: Call, context: CallContext, report_start: OnStart, watches: _Watches) -> supervise.Spec:
     transcript, opened = context.folder.output(transcript_name(call))
     argv = _argv(call, transcript)
+    if context.tracing and not context.walls and call.agent.output != ACP:  # a sandbox may not reach the collector
+        argv = [*argv, *context.tracing.options(call.agent)]
     errors = -1
     if call.wants_answer and call.agent.output == "text":
         errors = context.folder.output(transcript_name(call).replace(".out", ".err"))[1]
@@ -86,7 +88,7 @@ def _spec(call: Call, context: CallContext, report_start: OnStart, watches: _Wat
     spec = supervise.Spec(
         argv=argv,
         cwd=context.workspace,
-        env=environment(call, context.env, transcript),
+        env=environment(call, _base(call.agent, context, transcript), transcript),
         output=transcript,
         opened=opened,
         errors=errors,
@@ -104,6 +106,12 @@ def _spec(call: Call, context: CallContext, report_start: OnStart, watches: _Wat
     )
     made = context.walls.around(spec, call.agent, call.prompt.path) if context.walls else spec
     return made
+
+
+def _base(agent: Agent, context: CallContext, transcript: str) -> Mapping[str, str]:
+    """Return the environment of the run, with what makes the agent part of its telemetry."""
+    tracing, env = context.tracing, context.env
+    return {**env, **tracing.environment(agent, transcript, env)} if tracing else env
 
 
 def _env_of(spec: supervise.Spec) -> Mapping[str, str]:
@@ -182,7 +190,7 @@ def _argv(call: Call, transcript: str) -> list[str]:
 
 
 def _acp_client(agent: Agent) -> list[str]:
-    """Return the command of the client that speaks with the agent; a model that its command can't name goes to it."""
+    """Return the command of the ACP client, which runs the agent; without an option for the model, it selects it."""
     import json
 
     from rooda.processes import detach

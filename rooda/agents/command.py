@@ -123,6 +123,8 @@ NESTING = frozenset(
     }
 )
 IN_TASK = "ROODA_MAY_ASK"  # set by the scheduler of `rooda tasks run`: the loop works for a task, and may ask
+IN_LEG = "ROODA_LEG"  # the socket of the worker of the fleet that started this loop
+HIDDEN = "ROODA_HIDDEN"  # names of further variables, separated by commas, that agents and gates must not get
 _OURS = ("ROODA_CALL", "ROODA_RUN", "ROODA_ITERATION", "ROODA_LOOP", "ROODA_PROCEDURE", "ROODA_MODEL")
 
 
@@ -133,7 +135,8 @@ def base_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """
     from rooda.processes.guardian import MANAGER_VARIABLES
 
-    misleading = {*NESTING, *_OURS, *MANAGER_VARIABLES, *PRIVATE, IN_TASK}
+    misleading = {*NESTING, *_OURS, *MANAGER_VARIABLES, *PRIVATE, IN_TASK, IN_LEG}
+    misleading |= {HIDDEN, *environ.get(HIDDEN, "").split(",")}
     return {key: value for key, value in environ.items() if key not in misleading}
 
 

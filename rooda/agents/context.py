@@ -17,6 +17,12 @@ class Folder(Protocol):
     def output(self, name: str) -> tuple[str, int]:
         """Create an output file for a process; return its path and descriptor, which is -1 if the disk is full."""
 
+    def take_back(self, path: str) -> None:
+        """Use an output file that is still empty for something else."""
+
+    def make_spares(self, after: str) -> None:
+        """Create files in advance while a process works; `after` is the kind of the process."""
+
 
 class Walls(Protocol):
     """The sandbox of a session."""
@@ -26,6 +32,16 @@ class Walls(Protocol):
 
     def show(self, paths: Sequence[str]) -> None:
         """Make these output files of the run readable in the sandbox, instead of earlier ones."""
+
+
+class Tracing(Protocol):
+    """The telemetry of a session, of which agents become part."""
+
+    def environment(self, agent: Agent, transcript: str, env: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the variables that an agent gets besides `env` for a call."""
+
+    def options(self, agent: Agent) -> Sequence[str]:
+        """Return the options that switch on the agent's own telemetry."""
 
 
 class CallContext(NamedTuple):
@@ -38,3 +54,4 @@ class CallContext(NamedTuple):
     tick: Periodic | None = None
     marked: bool = False  # processes inherit the run's mark from rooda and can't drop it
     walls: Walls | None = None
+    tracing: Tracing | None = None  # None: telemetry is off

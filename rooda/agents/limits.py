@@ -48,15 +48,27 @@ def account(agent: Agent) -> str:
 
 def limited_until(who: str) -> float:
     """Return the Unix time at which the account is usable again; 0 if no limit is known."""
-    path = _path(who)
+    return _read(_path(who))[1]
+
+
+def known() -> dict[str, float]:
+    """Return the Unix time at which each account is usable again; only accounts that have a limit now."""
+    home = dirs.state("limits")
+    found = dict(_read(os.path.join(home, name)) for name in (files.list_if_readable(home) if home else ()))
+    return {who: until for who, until in found.items() if until}
+
+
+def _read(path: str) -> tuple[str, float]:
+    """Return the account and the time of a limit's file; 0 if the limit is over or the file is damaged."""
     try:
         found = json.loads(files.read_ours(path)) if path else {}
         noted = clock.parse_time(str(found.get("noted"))) or 0.0
         uptime, boot = float(found.get("uptime", 0.0)), str(found.get("boot", ""))
         met = Limit(clock.parse_time(str(found["until"])) or 0.0, noted, uptime, boot)
-        return max(met.usable_at(), 0.0) if uptime == uptime else 0.0  # NaN, in a damaged file, means no limit
+        at = max(met.usable_at(), 0.0) if uptime == uptime else 0.0  # NaN, in a damaged file, means no limit
+        return str(found.get("account", "")), at
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
-        return 0.0
+        return "", 0.0
 
 
 def record_limit(who: str, met: Limit, message: str) -> None:

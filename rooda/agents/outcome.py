@@ -19,14 +19,14 @@ TEMPORARY = frozenset(  # errors of starting a process that may be temporary
     for name in ("EIO", "ENOSPC", "EDQUOT", "EMFILE", "ENFILE", "EAGAIN", "ENOMEM", "ETXTBSY", "EINTR", "ESTALE")
 ) - {0}
 
-_EXPLAINING = re.compile(
-    r"error|no api key|set an auth|not found|limit|quota|denied|invalid|unknown|no auth|failed|^not |can't|cannot", re.I
+_EXPLAINING = (
+    r"(?i)error|no api key|set an auth|not found|limit|quota|denied|invalid|unknown|no auth|failed|^not |can't|cannot"
 )
-_PROGRAM = re.compile(  # a line of a test or a compiler, not of the CLI itself
+_PROGRAM = (  # a line of a test or a compiler, not of the CLI itself
     r"^\s*(?:FAILED|not ok|E\s|raise |throw |assert|Traceback|TODO|docs:)|AssertionError"
     r"|\w\.(?:py|[jt]sx?|go|rs|c|cpp|h|java|rb|php|cs|md|json|toml|ya?ml|txt|sh)\b"
 )
-_STATUS = re.compile(r"(?:^\s*|\bstatus:?\s*|\berror:?\s*|\bcode\"?:\s*)\(?([45]\d\d)\b|\(([45]\d\d)\)", re.I)
+_STATUS = r"(?i)(?:^\s*|\bstatus:?\s*|\berror:?\s*|\bcode\"?:\s*)\(?([45]\d\d)\b|\(([45]\d\d)\)"
 
 
 def refusal(reply: Reply) -> str:
@@ -75,7 +75,7 @@ class Outcome(NamedTuple):
 
 
 def judge(facts: Facts, ended: str, exit_code: int, status_of_exit: int | None = None) -> Outcome:
-    """Judge a call by its transcript, how its process ended, its exit code and the HTTP status that this code means."""
+    """Judge a call by its transcript, end and exit code. `status_of_exit`: HTTP status that the exit code means."""
     if ended in ("timeout", "idle"):
         return _timed_out(facts)
     if ended == "resources":
@@ -123,7 +123,11 @@ def verdict(said: list[tuple[str, bytes]], prompt: bytes) -> str:
 
 
 # The agent's question to a person: a tag alone on a line, under the same rules.
-_QUESTION = re.compile(rb"<question>[ \t]*(\S.*?)[ \t]*</question>")
+ASKING = (
+    "If you cannot go on without a decision of the user, put <question>your question</question> alone on a line of "
+    "your final message: the loop then waits for the answer."
+)
+_QUESTION = rb"<question>[ \t]*(\S.*?)[ \t]*</question>"
 LONGEST_QUESTION = 2_000  # characters
 
 
@@ -132,7 +136,7 @@ def questions(lines: Iterable[bytes]) -> list[tuple[bytes, bytes]]:
     found, before = [], b""
     for line in lines:
         stripped = line.strip()
-        if stripped.startswith(b"<question>") and (asked := _QUESTION.fullmatch(stripped)):
+        if stripped.startswith(b"<question>") and (asked := re.fullmatch(_QUESTION, stripped)):
             found.append((asked[1], before))
         if stripped.translate(None, _MARKS):
             before = stripped
@@ -188,9 +192,9 @@ def _no_final_record(facts: Facts, exit_code: int, status: int | None) -> Outcom
     """Judge a call without a final record, by its unparsed lines and exit code."""
     from rooda.agents.error_text import only_warns
 
-    telling = [line[:300] for line in facts.unparsed.splitlines() if _EXPLAINING.search(line)]
+    telling = [line[:300] for line in facts.unparsed.splitlines() if re.search(_EXPLAINING, line)]
     for line in telling if exit_code else ():
-        if _PROGRAM.search(line) or only_warns(line):
+        if re.search(_PROGRAM, line) or only_warns(line):
             continue
         found = _error(line, "", status or _status(line))
         if found.kind != AGENT_ERROR or found.retryable:
@@ -202,5 +206,5 @@ def _no_final_record(facts: Facts, exit_code: int, status: int | None) -> Outcom
 
 
 def _status(text: str) -> int | None:
-    found = _STATUS.search(text)
+    found = re.search(_STATUS, text)
     return int(found[1] or found[2]) if found else None

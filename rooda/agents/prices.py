@@ -7,12 +7,10 @@ from typing import NamedTuple
 from rooda.agents.records import Usage
 
 LONGEST = 200  # characters of a model's name
-_MAKER = re.compile(
-    r"^(?:models|anthropic|openai|google|gemini|alibaba|qwen)/"
-)  # vendor prefixes, removed from names; a reseller's prefix stays
-_FORM = re.compile(
-    r"(?:[-@]\d{4}-?\d\d-?\d\d|-\d{3}|-latest|-preview(?:-\d\d-\d{2,4})?)$"
-)  # suffixes that name the same model
+# Prefixes that name the vendor, removed from names; a reseller's prefix stays.
+_MAKER = r"^(?:models|anthropic|openai|google|gemini|alibaba|qwen)/"
+# Suffixes that name the same model.
+_FORM = r"(?:[-@]\d{4}-?\d\d-?\d\d|-\d{3}|-latest|-preview(?:-\d\d-\d{2,4})?)$"
 
 
 class Price(NamedTuple):
@@ -74,8 +72,8 @@ def price_of(model: str, table: Prices) -> tuple[float, ...] | None:
 def names_of(model: str) -> tuple[str, ...]:
     """Return a model's names: as given, without the vendor's prefix, and without a date, -latest or -preview."""
     name = model.lower()[:LONGEST]
-    forms = [name, _MAKER.sub("", name)]
-    while (shorter := _FORM.sub("", forms[-1])) != forms[-1]:
+    forms = [name, re.sub(_MAKER, "", name)]
+    while (shorter := re.sub(_FORM, "", forms[-1])) != forms[-1]:
         forms.append(shorter)
     return tuple(forms)
 

@@ -41,17 +41,17 @@ _SILENT = _COSMETIC - {"matcher"}  # not shown for a table that starts a program
 _RUNS = ("command", "cmd", "serverCommand")
 _CONNECTS = ("url", "httpUrl", "serverUrl", "uri")
 _BASES = ("baseurl", "apibase", "apiurl", "endpoint")  # endings of names that hold the address of a model's API
-_MODELS = re.compile(
+_MODELS = (
     r"OPENAI|ANTHROPIC|CLAUDE|CODEX|GEMINI|GOOGLE|VERTEX|AZURE|BEDROCK|OLLAMA|GROQ|GROK|XAI_|DEEPSEEK|OPENROUTER|MISTRAL"
     r"|COHERE|QWEN|DASHSCOPE|LITELLM|LLM_|LM_STUDIO|CODE_ASSIST"
 )
-_STARTS_MORE = re.compile(
+_STARTS_MORE = (
     r"LD_PRELOAD|LD_LIBRARY_PATH|LD_AUDIT|DYLD_\w+|NODE_OPTIONS|NODE_PATH|BASH_ENV|PATH|SHELL|PROMPT_COMMAND|ZDOTDIR"
     r"|PYTHONPATH|PYTHONHOME|PYTHONSTARTUP|PERL5OPT|PERL5LIB|RUBYOPT|RUBYLIB|JAVA_TOOL_OPTIONS|EDITOR|VISUAL|PAGER|BROWSER"
     r"|GIT_(?:SSH|SSH_COMMAND|CONFIG\w*|EXEC_PATH|EXTERNAL_DIFF|PROXY_COMMAND|EDITOR|ASKPASS|DIR|TEMPLATE_DIR|PAGER)"
 )
 _OWN_HOSTS = ("api.anthropic.com", "api.openai.com", "chatgpt.com", "generativelanguage.googleapis.com")
-_REFERENCE = re.compile(r"\$\{?\w+(?::-)?\}?|\{(?:env|file):[^{}]*\}")  # refers to a variable, so not itself a secret
+_REFERENCE = r"\$\{?\w+(?::-)?\}?|\{(?:env|file):[^{}]*\}"  # refers to a variable, so not itself a secret
 Path: TypeAlias = tuple[str, ...]
 
 
@@ -127,13 +127,13 @@ def _tree(file: str, text: str) -> Any:
     return _json(text)
 
 
-_LONG_KEY = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){40}""")
+_LONG_KEY = r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){40}"""
 
 
 def _toml(text: str) -> Any:
     import tomllib
 
-    if _LONG_KEY.search(text):  # which tomllib would read in quadratic time
+    if re.search(_LONG_KEY, text):  # which tomllib would read in quadratic time
         raise ValueError("a key has too many parts")
     return tomllib.loads(text)
 
@@ -148,8 +148,8 @@ def _yaml(text: str) -> Any:
 
 
 _STRING = r'("(?:[^"\\]|\\.)*+(?:"|\\?\Z))'
-_COMMENTS = re.compile(rf"{_STRING}|//[^\n]*|/\*(?:.*?\*/|.*)", re.DOTALL)
-_COMMAS = re.compile(rf"{_STRING}|,(?=\s*+[}}\]])", re.DOTALL)
+_COMMENTS = rf"(?s){_STRING}|//[^\n]*|/\*(?:.*?\*/|.*)"
+_COMMAS = rf"(?s){_STRING}|,(?=\s*+[}}\]])"
 
 
 def _json(text: str) -> Any:
@@ -161,7 +161,7 @@ def _json(text: str) -> Any:
     except _Twice:
         raise
     except ValueError:
-        bare = _COMMAS.sub(r"\1", _COMMENTS.sub(r"\1 ", text))
+        bare = re.sub(_COMMAS, r"\1", re.sub(_COMMENTS, r"\1 ", text))
         return loads(bare, _loads)
 
 
@@ -181,20 +181,20 @@ def _loads(text: str) -> Any:
     return json.loads(text, object_pairs_hook=table)
 
 
-_VARIABLE = re.compile(r"^[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)[ \t]*[=:](.*)$", re.MULTILINE | re.ASCII)
+_VARIABLE = r"(?am)^[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)[ \t]*[=:](.*)$"
 
 
 def _variables(text: str) -> Iterator[_Found]:
     """Yield the variables of a .env that redirect the CLI or start something; the others are the project's own."""
-    for found in _VARIABLE.finditer(text):
+    for found in re.finditer(_VARIABLE, text):
         name, value = found[1], found[2].strip().strip("\"'`")
-        if _is_address(name) or _is_proxy(name) or name.startswith("AIDER_") or _STARTS_MORE.fullmatch(name):
+        if _is_address(name) or _is_proxy(name) or name.startswith("AIDER_") or re.fullmatch(_STARTS_MORE, name):
             yield _Found((name,), f"{name}={value}", name)
 
 
 def _is_address(variable: str) -> bool:
     """True for a variable with the address of a model's API, such as OPENAI_API_BASE or OLLAMA_HOST."""
-    return bool(_MODELS.search(variable)) and _plain(variable).endswith((*_BASES, "host"))
+    return bool(re.search(_MODELS, variable)) and _plain(variable).endswith((*_BASES, "host"))
 
 
 def _is_proxy(name: str) -> bool:
@@ -204,9 +204,9 @@ def _is_proxy(name: str) -> bool:
 _FENCED = re.compile(r"^[ \t]*```!(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
 _INLINE = re.compile(r"!`([^`\n]+)`")
 _BRACED = re.compile(r"!\{((?:[^{}]|\{[^{}]*+\})*+\}|[^\n]*+)")
-_FRONT = re.compile(r"\s*^---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
+_FRONT = r"(?ms)\s*^---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)"
 # Front matter without any of these starts nothing.
-_FRONT_KEYS = re.compile(r"hooks|mcp|env\b|permission|disallowed|\\[xuU]", re.IGNORECASE)
+_FRONT_KEYS = r"(?i)hooks|mcp|env\b|permission|disallowed|\\[xuU]"
 
 
 def _prompt(file: str, text: str, kind: Kind) -> Iterator[_Found]:
@@ -216,8 +216,8 @@ def _prompt(file: str, text: str, kind: Kind) -> Iterator[_Found]:
             yield from _shell(leaf, path, kind) if isinstance(leaf, str) else ()
         return
     yield from _shell(text, (), kind)
-    head = _FRONT.match(text) if text.lstrip().startswith("---") else None
-    if head and _FRONT_KEYS.search(head[1]):
+    head = re.match(_FRONT, text) if text.lstrip().startswith("---") else None
+    if head and re.search(_FRONT_KEYS, head[1]):
         yield from _walk(_yaml(head[1]), (), kind)
 
 
@@ -394,7 +394,7 @@ def _masked(fact: _Found) -> str:
     text = hide(fact.text[:SEARCHED])
 
     def hidden(found: "re.Match[str]") -> str:
-        secret = looks_secret(found[2]) and not _REFERENCE.fullmatch(found[4])
+        secret = looks_secret(found[2]) and not re.fullmatch(_REFERENCE, found[4])
         return f"{found[1]}{found[2]}{found[3]}{HIDDEN}" if secret else found[0]
 
     text = re.sub(r"""(")([\w.-]+)(": ")((?:[^"\\]|\\.)+)""", hidden, text)
@@ -412,7 +412,7 @@ def _warning(found: _Found) -> str:
         return "sends the agent's activity elsewhere"
     if (plain.endswith(_BASES) or _is_address(found.name)) and not _is_own(address):
         return "sends your key elsewhere"
-    if _STARTS_MORE.fullmatch(found.name):
+    if re.fullmatch(_STARTS_MORE, found.name):
         return "can start code in every program"
     if last == "share" and found.text == "auto":
         return "publishes what the agent writes"

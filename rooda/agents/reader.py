@@ -67,6 +67,8 @@ class Reader(NamedTuple):
     warnings: Callable[[Sequence[str], Mapping[str, str]], list[str]] | None = None  # argv, env
     shell: tuple[str, ...] = ()  # names of its tools that run commands, if not claude's
     runs_commands: bool = True  # False: it can only edit files
+    telemetry: Mapping[str, str] = {}  # variables that switch on its own telemetry; {endpoint} is the collector
+    telemetry_options: Sequence[str] = ()  # options that do so
 
 
 NONE = Reader()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rooda.agents.gathered import Gathered
 
 LONGEST = 16_777_216  # bytes kept of a raw command's answer, from its end
-LONGEST_END = 8192  # bytes kept for an error message, if the call did not ask for the answer
+LONGEST_END = 8192  # bytes kept of a raw command's output if the call did not ask for the answer
 KILLED = ProcessResult(137, 0.0, "interrupted")
 
 
@@ -52,7 +52,7 @@ def reply_of(
         return reply._replace(retryable=done.errno in TEMPORARY)
     if call.agent.output == "text":
         promise, question = _promise_of_text(call, source), _question_of_text(call, source)
-        answer = read_output(source) if call.wants_answer else _end(source) if promise or not reply.ok else Answer()
+        answer = read_output(source) if call.wants_answer else _end(source) if reply.size else Answer()
         return reply._replace(promise=promise, question=question, answer=answer)
     return _read(call, reply, env, source, log)
 

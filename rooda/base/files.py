@@ -71,6 +71,13 @@ def create_output(path: str) -> int:
     return _create_new(path, os.O_RDWR | os.O_APPEND, 0o600)
 
 
+def open_output(path: str) -> int:
+    """Open an existing output file as `create_output` does."""
+    descriptor = open_regular(path, os.O_RDWR | os.O_APPEND)
+    os.set_blocking(descriptor, True)
+    return descriptor
+
+
 def has_space(place: int | str) -> bool:
     """True if the file system of this path or open file has free space."""
     return os.statvfs(place).f_bavail > 0
@@ -349,12 +356,13 @@ def create(path: str, data: bytes, mode: int = 0o666) -> None:
         raise _with_path(path, problem) from None
 
 
-def create_whole(path: str, data: bytes, mode: int) -> None:
-    """Create a durable file that no reader sees half written. Raises FileExistsError if it exists."""
+def create_whole(path: str, data: bytes, mode: int, synced: bool = True) -> None:
+    """Create a file that no reader sees half written, durable if `synced`. Raises FileExistsError if it exists."""
     temporary = f"{path}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
     try:
         create(temporary, data, mode)
-        sync_file(temporary)
+        if synced:
+            sync_file(temporary)
         try:
             os.link(temporary, path)
         except FileExistsError:
@@ -365,7 +373,8 @@ def create_whole(path: str, data: bytes, mode: int) -> None:
         raise _with_path(path, problem) from None
     finally:
         remove(temporary)
-    sync_parent(path)
+    if synced:
+        sync_parent(path)
 
 
 def sync_file(path: str) -> None:
@@ -465,6 +474,13 @@ def rename(old: str, new: str, synced: bool = True) -> None:
 def copy_times(path: str, like: os.stat_result) -> None:
     """Set a file's access and modification times to those in `like`."""
     os.utime(path, ns=(like.st_atime_ns, like.st_mtime_ns))
+
+
+def set_mode(path: str, mode: int) -> None:
+    """Set the permissions of a file or folder if they differ; a link's target keeps its own."""
+    facts = os.lstat(path)
+    if not stat.S_ISLNK(facts.st_mode) and stat.S_IMODE(facts.st_mode) != mode:
+        os.chmod(path, mode)
 
 
 def is_folder(path: str) -> bool:

@@ -6,7 +6,7 @@ No pattern backtracks, so that every text is searched in linear time.
 import binascii
 import re
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 
 from rooda.base.secret_names import looks_secret
 
@@ -46,8 +46,12 @@ class _Form:
     """A kind of secret: `marker`, then at least `least` characters of class `run`, which `known` accepts as a key."""
 
     def __init__(self, marker: str, run: str, least: int, known: Callable[[str], bool] = _has_digit) -> None:
-        self.marker, self.least, self.known = marker, least, known
-        self.pattern = re.compile(f"({re.escape(marker)})({run}*+)")
+        self.marker, self.run, self.least, self.known = marker, run, least, known
+
+    @cached_property
+    def pattern(self) -> "re.Pattern[str]":
+        """Compiled at its first use: compiling all of them takes longer than loading the rest of this module."""
+        return re.compile(f"({re.escape(self.marker)})({self.run}*+)")
 
     def replace(self, found: "re.Match[str]") -> str:
         run = found[2]
@@ -184,10 +188,16 @@ def may_have(text: str) -> bool:
 
 
 def line_may_have(line: bytes) -> bool:
-    """True if a line may contain a secret of a recognizable form; cheap for lines that differ only in their digits."""
+    """True if an event's line may contain a secret of a recognizable form.
+
+    Cheap for lines that differ only in their digits and hashes.
+    """
+    if b'"sha256": "' in line:
+        line = _SHA256.sub(b"", line)
     return _zeroed_may_have(line.translate(_ZEROS))
 
 
+_SHA256 = re.compile(rb'"sha256": "[0-9a-f]{64}"')
 _ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
 _ZEROED_SIGNS = tuple(sign.encode().translate(_ZEROS) for sign in SIGNS)
 

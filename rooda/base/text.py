@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}
 LONGEST = 9_223_372_036.0  # seconds; the longest Go duration
 LONGEST_TEXT = 1000  # characters of a duration
-_FORM = re.compile(r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:h|ms|m|s|us|µs|μs|ns)", re.ASCII)
+_FORM = r"(?a)-?(?:\d+(?:\.\d*)?|\.\d+)(?:h|ms|m|s|us|µs|μs|ns)"
 
 
 def format_tenths(seconds: float) -> str:
@@ -39,7 +39,7 @@ def parse_seconds(text: str) -> float:
     if text in ("0", "+0", "-0"):
         return 0.0
     sign, body = (-1.0, text[1:]) if text.startswith("-") else (1.0, text.removeprefix("+"))
-    parts = _FORM.findall(body) if len(body) <= LONGEST_TEXT else []
+    parts = re.findall(_FORM, body) if len(body) <= LONGEST_TEXT else []
     if not parts or "".join(parts) != body or "-" in body:
         raise ValueError(f"{text[:20]!r} is not a duration such as 45.2s")
     total = 0.0
@@ -66,7 +66,7 @@ def timing_text(facts: dict[str, float]) -> str:
 # the direction of text.
 _CONTROLS = "\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 _IN_A_LINE, _IN_A_TEXT = re.compile(f"[\t\n{_CONTROLS}]"), re.compile(f"[{_CONTROLS}]")
-_COLOUR = re.compile(r"(\x1b\[[0-9;:]*m)")
+_COLOUR = r"(\x1b\[[0-9;:]*m)"
 
 
 def escape_line(text: str) -> str:
@@ -81,7 +81,7 @@ def escape_text(text: str) -> str:
 
 def escape_all_but_colours(text: str) -> str:
     """Like `escape_text`, but keep sequences that set colours."""
-    parts = _COLOUR.split(text)
+    parts = re.split(_COLOUR, text)
     return "".join(part if place % 2 else escape_text(part) for place, part in enumerate(parts))
 
 
@@ -92,16 +92,16 @@ def _escape(found: "re.Match[str]") -> str:
 
 
 # What a program printed, as a terminal would show it.
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
-_INVISIBLE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_ESCAPES = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])"
+_INVISIBLE = "[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 
 
 def plain(text: str) -> str:
     """Return the text as a terminal would show it, without control characters and colours."""
-    text = _ESCAPES.sub("", text)
+    text = re.sub(_ESCAPES, "", text)
     if "\r" in text:
         text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
-    return _INVISIBLE.sub("", text)
+    return re.sub(_INVISIBLE, "", text)
 
 
 def first_line(text: str) -> str:
@@ -110,10 +110,10 @@ def first_line(text: str) -> str:
 
 
 # Lines that only frame an output, or repeat that a command failed
-_FRAME = re.compile(
-    r"make(?:\[\d+\])?: \*\*\*|npm (?:ERR!|error)(?: A complete log|\s*$)|error Command failed|error: script .* exited"
-    r"|ELIFECYCLE|info Visit |Error: Process completed|exit status \d+$|\[no test files\]|To rerun|```",
-    re.I,
+_FRAME = (
+    r"(?i)make(?:\[\d+\])?: \*\*\*|npm (?:ERR!|error)(?: A complete log|\s*$)|error Command failed"
+    r"|error: script .* exited|ELIFECYCLE|info Visit |Error: Process completed|exit status \d+$|\[no test files\]"
+    r"|To rerun|```"
 )
 
 
@@ -121,7 +121,7 @@ def telling_line(text: str) -> str:
     """Return the last informative line: not a frame, nor a line that only repeats that a command failed."""
     rows = [row.strip(" \t=-_*#~") for row in plain(text).split("\n")]
     worded = [row for row in rows if any(map(str.isalnum, row))]
-    return next((row for row in reversed(worded) if not _FRAME.search(row)), worded[-1] if worded else "")
+    return next((row for row in reversed(worded) if not re.search(_FRAME, row)), worded[-1] if worded else "")
 
 
 # Tables and cells, measured in terminal columns.

@@ -1,7 +1,7 @@
 """Moves a branch that a work tree of the user has checked out, without touching anything else in that work tree."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -56,7 +56,11 @@ def _is_rebasing(folder: str, branch: str) -> bool:
     return False
 
 
-_found = lru_cache(maxsize=16)(find)
+@lru_cache(maxsize=16)
+def _found(folder: str) -> Repo:
+    """Find the repository of a checkout. `git status` does not lock its index, so that a kill leaves no lock there."""
+    repo = find(folder)
+    return repo._replace(env={**(os.environ if repo.env is None else repo.env), "GIT_OPTIONAL_LOCKS": "0"})
 
 
 def obstacle(folder: str, branch: str, tip: str, commit: str) -> str:
@@ -161,6 +165,17 @@ def _is_untouched(change: Change, state: str, entries: dict[str, tuple[str, str]
     return state == OLD and entries.get(change.path) == (change.old_mode, change.old)
 
 
+def remove_own_locks(repo: Repo, refs: Iterable[str]) -> None:
+    """Remove the lock files of refs that only rooda sets; call it once rooda's own commands have ended.
+
+    A killed git leaves them behind. While another git command works in the repository, they stay.
+    """
+    left = [path for ref in refs if os.path.lexists(path := os.path.join(repo.common, f"{ref}.lock"))]
+    if left and not busy(repo.top):
+        for path in left:
+            files.remove(path)
+
+
 def remove_locks(repo: Repo, branch: str, since: int) -> None:
     """Remove the lock files that a killed git command has left of a branch."""
     for name in _locks(repo, branch, since) or ():
@@ -168,9 +183,9 @@ def remove_locks(repo: Repo, branch: str, since: int) -> None:
 
 
 def _locks(repo: Repo, branch: str, since: int) -> list[str] | None:
-    """Return the lock files that a killed git command has left; None if a command works there, or one is older."""
-    names = (f"{repo.folder}/{INDEX_LOCK}", f"{repo.folder}/HEAD.lock", f"{repo.common}/{branch}.lock")
-    left = [name for name in names if os.path.lexists(name)]
+    """Return the lock files that a killed git command left; None if one is older than `since`, or git runs."""
+    names = [f"{repo.folder}/{name}" for name in (INDEX_LOCK, "HEAD.lock", "ORIG_HEAD.lock")]
+    left = [name for name in (*names, f"{repo.common}/{branch}.lock") if os.path.lexists(name)]
     if left and (busy(repo.top) or any(os.lstat(name).st_mtime_ns < since for name in left)):
         return None
     return left

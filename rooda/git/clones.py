@@ -5,7 +5,8 @@ folder, signed by this user, names the repository (the lender), and the lender's
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import starmap
 from json import dumps
 from typing import NamedTuple
 
@@ -13,8 +14,9 @@ from rooda.base import files, json, signing
 from rooda.errors import UsageProblem
 from rooda.git import command
 from rooda.git.repository import Repo, find
-from rooda.git.traces import CLONE_MARK
+from rooda.git.traces import CLONE_MARK, commit_of_ref
 
+TARGET = "refs/rooda/target"  # in a task's clone: the tip of the branch that the task lands on
 NO_PUSH = "no-push://rooda-tasks"
 KEPT = ("user.", "core.autocrlf", "core.eol", "core.ignorecase", "core.filemode", "lfs.")  # the lender's, copied
 PARTIAL = (".promisor", ".partialclonefilter")  # endings of the settings of a partial clone
@@ -34,28 +36,46 @@ class Loan(NamedTuple):
         return self.ref.replace("refs/rooda/task/", "refs/rooda/task-snapshot/")
 
 
-def make(lender: Repo, folder: str, branch: str, commit: str, loan: Loan) -> None:
+def make(lender: Repo, folder: str, branch: str, commit: str, loan: Loan, target: str = "") -> None:
     """Create a clone in `folder`, which must not exist, with `branch` checked out at `commit`.
 
-    Raises UsageProblem if git fails.
+    `target`: a commit that the clone gets as TARGET. The caller marks the clone once it is in its place. Raises
+    UsageProblem if git fails.
+    """
+    create(lender, folder, branch, (f"refs/heads/{branch} {commit}", *([f"{TARGET} {target}"] if target else [])))
+    _git(folder, "reset", "-q", "--hard")
+    has_modules = _borrow_modules(lender, folder)
+    if problem := _keep(lender, loan, folder, commit, has_modules):
+        raise UsageProblem(f"The clone's commit can't be saved as {loan.ref} in {loan.lender}: {problem}")
+
+
+def create(lender: Repo, folder: str, branch: str, refs: Sequence[str] = ()) -> None:
+    """Create a clone in `folder` with all remote branches and tags of the lender, and with nothing checked out.
+
+    `refs`: name and commit of further refs. Raises UsageProblem if git fails.
     """
     files.make_folder(os.path.dirname(folder))
-    form = lender.text("rev-parse", "--show-object-format")
-    _git(os.path.dirname(folder), "init", "-q", "--template=", f"--object-format={form}", "-b", branch, folder)
+    settings = _settings(lender)
+    form = next((value for key, value in settings if key == "extensions.objectformat"), None) or "sha1"
+    begin = ("init", "-q", "--template=", f"--object-format={form}", "-b", branch, folder)
+    _git(os.path.dirname(folder), *begin, env=lender.env)
     inner = os.path.join(folder, ".git")
     files.make_folder(os.path.join(inner, "objects", "info"))
     objects = os.path.join(lender.common, "objects")
     files.write(os.path.join(inner, "objects", "info", "alternates"), files.to_bytes(f"{objects}\n"))
     if os.path.exists(shallow := os.path.join(lender.common, "shallow")):
         files.copy(shallow, os.path.join(inner, "shallow"))
-    _copy_settings(lender, folder)
-    refs = "".join(f"create {row}\n" for row in _shared_refs(lender))
-    _git(folder, "update-ref", "--stdin", stdin=files.to_bytes(f"{refs}create refs/heads/{branch} {commit}\n"))
-    _git(folder, "reset", "-q", "--hard")
-    _borrow_modules(lender, folder)
-    mark(folder, loan)
-    if problem := publish(loan, folder, commit):  # from now on no `gc` in the lender takes away what the clone borrows
-        raise UsageProblem(f"The clone's commit can't be saved as {loan.ref} in {loan.lender}: {problem}")
+    _copy_settings(lender, folder, settings)
+    rows = "".join(f"create {row}\n" for row in (*_shared_refs(lender), *refs))
+    _git(folder, "update-ref", "--stdin", stdin=files.to_bytes(rows), env=lender.env)
+
+
+def _keep(lender: Repo, loan: Loan, folder: str, commit: str, has_modules: bool) -> str:
+    """Set the lender's ref for the clone, so that `gc` keeps the objects that the clone borrows; return git's error."""
+    if has_modules:
+        return publish(loan, folder, commit)
+    done = lender.run("update-ref", loan.ref, commit)
+    return command.error_text(done) if done.code else ""
 
 
 def mark(folder: str, loan: Loan) -> None:
@@ -80,6 +100,8 @@ def publish(loan: Loan, folder: str, commit: str, snapshot: str = "") -> str:
 
     The HEADs of submodules are fetched, too, into the lender's own copies of the submodules, under the same ref.
     """
+    if _is_published(loan, folder, commit, snapshot):
+        return ""
     refs = [f"+{commit}:{loan.ref}", *([f"+{snapshot}:{loan.snapshot}"] if snapshot else [])]
     if problem := _fetch(loan, loan.common, os.path.join(folder, ".git"), refs):
         return problem
@@ -91,6 +113,13 @@ def publish(loan: Loan, folder: str, commit: str, snapshot: str = "") -> str:
         if head.code == 0 and (problem := _fetch(loan, theirs, own, [f"+HEAD:{loan.ref}"])):
             return f"submodule {name}: {problem}"
     return ""
+
+
+def _is_published(loan: Loan, folder: str, commit: str, snapshot: str) -> bool:
+    """True if the lender surely has the commits; False if they may be missing, or if the clone has submodules."""
+    wanted = {loan.ref: commit} | ({loan.snapshot: snapshot} if snapshot else {})
+    has_modules = os.path.isdir(os.path.join(folder, ".git", "modules"))
+    return not has_modules and all(commit_of_ref(loan.common, ref) == each for ref, each in wanted.items())
 
 
 def _fetch(loan: Loan, into: str, source: str, refs: Sequence[str]) -> str:
@@ -111,11 +140,12 @@ def _modules(inner: str) -> list[str]:
     )
 
 
-def _borrow_modules(lender: Repo, folder: str) -> None:
-    """Check out the submodules that the lender has; each borrows objects from the lender's copy."""
-    names = _modules(lender.common)
+def _borrow_modules(lender: Repo, folder: str) -> bool:
+    """Check out the lender's submodules; each borrows objects from the lender's copy. False if there are none."""
+    if not (names := _modules(lender.common)):
+        return False
     listed = find(folder).run("config", "-f", ".gitmodules", "--null", "--get-regexp", r"^submodule\..*\.path$").out
-    for row in listed.split(b"\0") if names else ():
+    for row in listed.split(b"\0"):
         key, _, path = files.to_text(row).partition("\n")
         name = key.removeprefix("submodule.").removesuffix(".path")
         if name not in names:
@@ -129,6 +159,7 @@ def _borrow_modules(lender: Repo, folder: str) -> None:
         own = os.path.join(folder, ".git", "modules", name)
         _git(own, f"--git-dir={own}", "config", "remote.origin.url", url or theirs)
         _git(own, f"--git-dir={own}", "config", "remote.origin.pushurl", NO_PUSH)
+    return True
 
 
 def _value(folder: str, key: str) -> str:
@@ -181,23 +212,41 @@ def _purpose(folder: str) -> str:
     return f"clone {os.path.realpath(folder)}"
 
 
-def _copy_settings(lender: Repo, folder: str) -> None:
+def _settings(lender: Repo) -> list[tuple[str, str | None]]:
+    """Return the local settings of the lender; the value of a setting without `=` is None."""
+    words = map(files.to_text, lender.run("config", "--local", "--null", "--list").out.split(b"\0"))
+    return [(key, value if equals else None) for key, equals, value in (word.partition("\n") for word in words) if key]
+
+
+def _copy_settings(lender: Repo, folder: str, known: Sequence[tuple[str, str | None]]) -> None:
     """Copy local settings about line endings, file modes and the author; also the URL of origin, and info/exclude."""
-    words = lender.run("config", "--local", "--null", "--list").out.split(b"\0")
-    rows = [files.to_text(word).partition("\n")[::2] for word in words if word]
-    for key, value in rows:
-        is_module = key.startswith("submodule.") and key.endswith(".url")
-        if key.startswith(KEPT) or is_module or (key.startswith("remote.origin.") and key.endswith(PARTIAL)):
-            _git(folder, "config", "--add", key, value)
-    url = next((value for key, value in rows if key == "remote.origin.url"), "") or lender.top
-    _git(folder, "config", "remote.origin.url", url)
-    _git(folder, "config", "remote.origin.pushurl", NO_PUSH)
-    _git(folder, "config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*")
-    _git(folder, "config", "gc.auto", "0")
+    rows = [(key, value) for key, value in known if _is_kept(key)]
+    url = next((value for key, value in known if key == "remote.origin.url"), "") or lender.top
+    rows += [("remote.origin.url", url), ("remote.origin.pushurl", NO_PUSH)]
+    rows += [("remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"), ("gc.auto", "0")]
+    path = os.path.join(folder, ".git", "config")
+    files.write(path, files.read(path) + files.to_bytes("".join(starmap(_setting, rows))))
     excludes = os.path.join(lender.common, "info", "exclude")
     if os.path.isfile(excludes):
         files.make_folder(os.path.join(folder, ".git", "info"))
         files.copy(excludes, os.path.join(folder, ".git", "info", "exclude"))
+
+
+def _is_kept(key: str) -> bool:
+    is_module = key.startswith("submodule.") and key.endswith(".url")
+    return key.startswith(KEPT) or is_module or (key.startswith("remote.origin.") and key.endswith(PARTIAL))
+
+
+def _setting(key: str, value: str | None) -> str:
+    """Return a setting in the form of git's configuration files."""
+    section, _, rest = key.partition(".")
+    name, _, last = rest.rpartition(".")
+    head = f'[{section} "{_escaped(name)}"]' if name else f"[{section}]"
+    return f"{head}\n\t{last}\n" if value is None else f'{head}\n\t{last} = "{_escaped(value)}"\n'
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
 
 
 def _shared_refs(lender: Repo) -> list[str]:
@@ -207,8 +256,10 @@ def _shared_refs(lender: Repo) -> list[str]:
     return [f"{name} {commit}" for name, commit, symref in rows if not symref]
 
 
-def _git(folder: str, *args: str, stdin: bytes = b"", protocols: str = "") -> None:
-    done = command.run([*args], folder, stdin=stdin, timeout=1800.0, protocols=protocols)
+def _git(
+    folder: str, *args: str, stdin: bytes = b"", protocols: str = "", env: Mapping[str, str] | None = None
+) -> None:
+    done = command.run([*args], folder, stdin=stdin, timeout=1800.0, protocols=protocols, env=env)
     if done.code:
         word = next(each for each in args if not each.startswith("-") and "=" not in each)
         raise UsageProblem(f"The clone {folder} can't be made: git {word}: {command.error_text(done)}")

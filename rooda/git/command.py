@@ -1,7 +1,7 @@
 """Runs git with fixed settings: no prompts, no signing, no localized output, and hooks only on request."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rooda.base import files
 from rooda.base.signing import PRIVATE
@@ -55,10 +55,12 @@ def run(
     literal: bool = True,
     timeout: float = 120.0,
     protocols: str = "",
+    kept: Sequence[int] = (),
 ) -> Captured:
     """Run a git command in `cwd`, with another index file if `index` is given; exit code 127 if git is missing.
 
-    `protocols`: those that git may use to fetch and push, such as "file"; none by default.
+    `protocols`: those that git may use to fetch and push, such as "file"; none by default. `kept`: descriptors that git
+    keeps open.
     Raises Interrupted at the user's second signal, or at the first with hooks, which may take any time.
     """
     inherited = os.environ if env is None else env
@@ -74,7 +76,7 @@ def run(
     quiet = [] if hooks else ["-c", f"core.hooksPath={os.devnull}"]
     words, variables = programs.arguments(programs.of(cwd, args, used), used)
     argv = ["git", *_OPTIONS, *quiet, *words, *args]
-    return capture(argv, stdin=stdin, env=used | variables, cwd=cwd, timeout=timeout, brief=not hooks)
+    return capture(argv, stdin=stdin, env=used | variables, cwd=cwd, timeout=timeout, brief=not hooks, kept=kept)
 
 
 def warning(cwd: str) -> str:

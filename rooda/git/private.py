@@ -8,15 +8,14 @@ from collections.abc import Collection, Iterable
 from rooda.base import files
 from rooda.git.repository import Repo
 
-_SECRET = re.compile(
-    r"\.env.*|id_[^.]+|.*\.(?:pem|key|p12|pfx|ppk|jks|keystore|kdbx)|credentials(?:\.\w+)?"
-    r"|\.(?:netrc|pgpass|npmrc|pypirc|htpasswd|git-credentials)",
-    re.IGNORECASE,
+_SECRET = (
+    r"(?i)\.env.*|id_[^.]+|.*\.(?:pem|key|p12|pfx|ppk|jks|keystore|kdbx)|credentials(?:\.\w+)?"
+    r"|\.(?:netrc|pgpass|npmrc|pypirc|htpasswd|git-credentials)"
 )
 
 
 def has_secret_name(path: str) -> bool:
-    return _SECRET.fullmatch(os.path.basename(path)) is not None
+    return re.fullmatch(_SECRET, os.path.basename(path)) is not None
 
 
 class PrivateFiles:

@@ -93,7 +93,7 @@ def foreign_versions(workspace: str, path: str) -> Versions | None:
 
 
 def foreign_versions_of(workspace: str, paths: Iterable[str]) -> dict[str, Versions] | None:
-    """Like `foreign_versions` for several files; None if git can't have fetched any of them."""
+    """Like `foreign_versions` for several files; None if no fetch or merge can have brought any of them."""
     found, known = dict[str, Versions](), False
     repositories: dict[str, list[_Asked]] = {}
     for path in dict.fromkeys(paths):

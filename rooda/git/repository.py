@@ -8,7 +8,6 @@ from typing import NamedTuple
 from rooda.base import files
 from rooda.errors import RoodaError
 from rooda.git import command
-from rooda.git.traces import may_track
 from rooda.processes.capture import Captured
 
 GIT_TIMEOUT = 1800.0  # seconds; reading a large repository and the user's hooks take long
@@ -100,8 +99,8 @@ def has_commit(workspace: str, commit: str) -> bool:
 
 
 def tracks(workspace: str, folder: str) -> bool:
-    """True if git tracks files below this folder of the workspace; git runs only if its index may have some."""
-    return may_track(workspace, folder) and bool(command.run(["ls-files", "-z", "--", folder], workspace).out)
+    """True if git tracks files below this folder of the workspace; ask `traces.may_track` first, which is cheaper."""
+    return bool(command.run(["ls-files", "-z", "--", folder], workspace).out)
 
 
 def read_head(repo: Repo) -> Head:

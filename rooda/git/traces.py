@@ -36,8 +36,45 @@ def head_commit(workspace: str) -> str:
     ref = head.removeprefix("ref: ")
     if ref != head:
         common = os.path.join(folder, _text(os.path.join(folder, "commondir")).strip())
-        head = _text(os.path.join(common, ref)).strip() or _packed(common, ref)
+        return commit_of_ref(common, ref)
     return head if re.fullmatch("[0-9a-f]{40,64}", head) else ""
+
+
+def merging(workspace: str) -> list[str]:
+    """Return the commits that an unfinished merge in the work tree around the workspace brings."""
+    folder = _git_folder(os.path.realpath(workspace))
+    text = _text(os.path.join(folder, "MERGE_HEAD")) if folder else ""
+    return re.findall(r"(?m)^[0-9a-f]{40,64}$", text)
+
+
+def commit_of_ref(common: str, ref: str) -> str:
+    """Return the commit of a ref, given the shared git folder; "" if git's plain files don't have it."""
+    found = _text(os.path.join(common, ref)).strip() or _packed(common, ref)
+    return found if re.fullmatch("[0-9a-f]{40,64}", found) else ""
+
+
+def refs(common: str, starts: Iterable[str]) -> dict[str, str]:
+    """Return the refs that begin so and their objects, from the files of a repository's git folder.
+
+    `starts`: full names of refs, or of folders, which end with a slash. Not for repositories with a reftable.
+    """
+    wanted, found = (*starts,), dict[str, str]()
+    for row in _text(os.path.join(common, "packed-refs")).split("\n"):
+        commit, _, name = row.partition(" ")
+        if name.startswith(wanted):
+            found[name] = commit
+    for start in wanted:
+        names = [start] if not start.endswith("/") else _names_below(common, start)
+        for name in names:
+            if re.fullmatch("[0-9a-f]{40,64}", commit := _text(os.path.join(common, name)).strip()):
+                found[name] = commit
+    return found
+
+
+def _names_below(common: str, start: str) -> list[str]:
+    below = os.walk(os.path.join(common, start))
+    paths = (os.path.relpath(os.path.join(folder, name), common) for folder, _, names in below for name in names)
+    return sorted(path for path in paths if not path.endswith(".lock"))
 
 
 def head_branch(workspace: str) -> str:

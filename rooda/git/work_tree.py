@@ -19,6 +19,7 @@ class Reading(NamedTuple):
     tree: str
     trouble: str = ""  # files that could not be read
     left_out: tuple[str, ...] = ()  # private files
+    changed: bytes = b""  # git's list of the changes since the index was last used
 
 
 def read(repo: Repo, index: str, wary: bool = True, private: PrivateFiles | None = None) -> Reading:
@@ -30,7 +31,7 @@ def read(repo: Repo, index: str, wary: bool = True, private: PrivateFiles | None
     found, trouble, changed = _add_all(repo, index, left_out)
     if (wary or b".gitignore'\n" in changed) and drop_ignored(repo, index):
         found = repo.text("write-tree", index=index)
-    return Reading(found, trouble, tuple(left_out))
+    return Reading(found, trouble, tuple(left_out), changed)
 
 
 def _add_all(repo: Repo, index: str, left_out: list[str]) -> tuple[str, str, bytes]:

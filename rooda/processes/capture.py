@@ -2,15 +2,17 @@
 
 import os
 import signal
-import subprocess
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rooda.base import clock
 from rooda.errors import Interrupted
 from rooda.processes import ending
 from rooda.processes.signals import StopRequest
 from rooda.processes.supervise import NOT_FOUND
+
+if TYPE_CHECKING:
+    import subprocess
 
 TIMED_OUT, TOO_MUCH = 124, 125  # exit codes: timed out, printed more than allowed
 LOOK = 0.25  # seconds between checks for a signal while the program runs
@@ -37,16 +39,18 @@ def capture(
     cwd: str | None = None,
     brief: bool = True,
     most: int = 0,
+    kept: Sequence[int] = (),
 ) -> Captured:
     """Run a program and return its exit code and output.
 
     The code is 127 if it can't start, 124 on timeout, 125 if it prints more than `most` bytes. Raises Interrupted at
     the user's second ending signal, or at the first if not `brief`, also if the signal killed the program directly.
-    With `most`, stdin is closed and descendants that keep the pipes open are not waited for.
+    With `most`, stdin is closed and descendants that keep the pipes open are not waited for. `kept`: descriptors that
+    the program keeps open.
     """
     stop_request = StopRequest(1 if brief else 0)
     try:
-        child = _start(argv, env, cwd, inherited if brief else ())  # others may leave a daemon behind
+        child = _start(argv, env, cwd, (*inherited, *kept) if brief else ())  # others may leave a daemon behind
     except OSError as problem:
         return Captured(NOT_FOUND, b"", str(problem).encode())
     with child:
@@ -71,6 +75,8 @@ def capture(
 def _start(
     argv: Sequence[str], env: Mapping[str, str] | None, cwd: str | None, kept: Sequence[int]
 ) -> "subprocess.Popen[bytes]":
+    import subprocess
+
     pipe = subprocess.PIPE
     return subprocess.Popen(
         argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=cwd, start_new_session=True, pass_fds=kept
@@ -78,6 +84,8 @@ def _start(
 
 
 def _communicate(child: "subprocess.Popen[bytes]", stdin: bytes, timeout: float, stop_request: StopRequest) -> Captured:
+    import subprocess
+
     last, said = clock.monotonic() + timeout, stdin or None
     while True:
         try:
@@ -125,6 +133,8 @@ def _read_available(pipe: int, room: int) -> bytes:
 
 
 def _end(child: "subprocess.Popen[bytes]") -> None:
+    import subprocess
+
     ending.signal_group(child.pid, signal.SIGTERM)
     try:
         child.communicate(timeout=TERM_GRACE)

@@ -19,12 +19,7 @@ class Children:
 
     def start(self, argv: Sequence[str], cwd: str, env: Mapping[str, str], output: str) -> int:
         """Start a program and return its PID; its output is appended to a file. Raises OSError if that fails."""
-        stdin, out = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), files.open_append(output, 0o600)
-        try:
-            pid = supervise.spawn(argv, cwd, env, (stdin, out, out))
-        finally:
-            os.close(stdin)
-            os.close(out)
+        pid = start_alone(argv, cwd, env, output)
         self._running.add(pid)
         return pid
 
@@ -41,15 +36,21 @@ class Children:
         """Return PID and exit code of the programs that ended since the last call; -N if signal N killed one."""
         found = []
         for pid in [*self._running]:
-            gone, status = os.waitpid(pid, os.WNOHANG)
-            if gone:
+            if (code := ended_code(pid)) is not None:
                 self._running.discard(pid)
-                found.append((pid, os.waitstatus_to_exitcode(status)))
+                found.append((pid, code))
         return found
 
     def stop(self, number: int = signal.SIGTERM) -> None:
         """Send a signal to each program that runs; rooda's own loops then save their state and end."""
         ending.signal_all(sorted(self._running), number)
+
+    def suspend(self) -> None:
+        """Suspend each program that handles Ctrl+Z, as rooda's loops do."""
+        ending.signal_all(sorted(self._running), signal.SIGTSTP)
+
+    def resume(self) -> None:
+        ending.signal_all(sorted(self._running), signal.SIGCONT)
 
     def close(self) -> None:
         os.close(self._wake)
@@ -66,3 +67,20 @@ def become(argv: Sequence[str], env: Mapping[str, str], parent: int) -> None:
 def replace_self(argv: Sequence[str], env: Mapping[str, str]) -> None:
     """Replace this process by another program. Raises OSError if that fails."""
     os.execvpe(argv[0], [*argv], dict(env))
+
+
+def start_alone(argv: Sequence[str], cwd: str, env: Mapping[str, str], output: str) -> int:
+    """Start a program in its own session, which outlives this process; append its output to a file, if one is named."""
+    stdin = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    out = files.open_append(output, 0o600) if output else os.dup(stdin)
+    try:
+        return supervise.spawn(argv, cwd, env, (stdin, out, out))
+    finally:
+        os.close(stdin)
+        os.close(out)
+
+
+def ended_code(pid: int) -> int | None:
+    """Return the exit code of a program that was started here, once; None while it runs."""
+    gone, status = os.waitpid(pid, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if gone else None

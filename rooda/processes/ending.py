@@ -59,10 +59,10 @@ def end_all(living: Callable[[], list[int]], grace: float, pause: Pause, impatie
         pause(min(left, 0.05))
         if not living():
             return True
-    return _kill_all(living, pause)
+    return kill_all(living, pause)
 
 
-def _kill_all(living: Callable[[], list[int]], pause: Pause) -> bool:
+def kill_all(living: Callable[[], list[int]], pause: Pause) -> bool:
     """Send KILL until `living` finds none, without pausing while new processes appear. False if one can't be killed."""
     before: list[int] = []
     end = hopeless = clock.monotonic() + LAST_WAIT
@@ -89,7 +89,7 @@ def await_deaths(pause: Pause) -> None:
         if not living_below():
             return
         pause(0.002)
-    _kill_all(living_below, pause)
+    kill_all(living_below, pause)
 
 
 def kill(pid: int) -> None:

@@ -5,6 +5,7 @@ the listening sockets there and passes them back; a socket stays in the namespac
 program has to run in the sandbox, and no port of this machine is opened.
 """
 
+import base64
 import json
 import os
 import select
@@ -13,19 +14,20 @@ import socket
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from rooda.base.json import Json
 from rooda.processes import ending, linux
 
 PORT = 3128  # in the sandbox
 WEB = (80, 443)  # allowed ports of a host that is named without a port
-LOOPBACK = ("localhost", "127.0.0.1")
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _MOST_WAITING = 128  # connections that wait to be accepted
 _HEAD = 65_536  # longest head of a request in bytes
 _CHUNK = 65_536
 _CONNECT = 30.0  # seconds to connect to a host
-_MOST_CONNECTIONS = 200
+_MOST_CONNECTIONS = 200  # at the same time; others wait
+_RETRY = 0.1  # seconds to the next look for a free connection
 _HANDLED = (
     *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGCHLD, signal.SIGTSTP),
     *(signal.SIGCONT, signal.SIGUSR1, signal.SIGUSR2),
@@ -43,13 +45,14 @@ def rule_of(text: str) -> Rule:
     """Parse HOST, HOST:PORT, or a URL with a scheme."""
     if "://" in text:
         parts = urlsplit(text)
-        return Rule((parts.hostname or "").lower(), parts.port or (80 if parts.scheme == "http" else 443))
+        return Rule((parts.hostname or "").rstrip("."), parts.port or (80 if parts.scheme == "http" else 443))
     host, _, port = text.rpartition(":")
-    return Rule(host.lower(), int(port)) if host and port.isdecimal() else Rule(text.lower())
+    if not host or not port.isdecimal() or (":" in host and not host.endswith("]")):  # the last: IPv6 without a port
+        host, port = text, "0"
+    return Rule(host.lower().strip("[]").rstrip("."), int(port))
 
 
 def allows(rules: Sequence[Rule], host: str, port: int) -> bool:
-    host = host.lower().rstrip(".")
     return any(
         port in ((rule.port,) if rule.port else WEB)
         and (host == rule.host or (rule.host.startswith("*.") and host.endswith(rule.host[1:])))
@@ -149,7 +152,10 @@ def _serve(line: socket.socket) -> None:
     doors: list[_Door] = []
     children: set[int] = set()
     while True:
-        ready, _, _ = select.select([line, *(door.socket for door in doors)], [], [])
+        _reap(children)
+        is_full = bool(doors) and len(children) >= _MOST_CONNECTIONS
+        waiting = () if is_full else [door.socket for door in doors]
+        ready, _, _ = select.select([line, *waiting], [], [], _RETRY if is_full else None)
         for door in doors:
             if door.socket in ready:
                 _accept(line, door, children)
@@ -160,9 +166,23 @@ def _serve(line: socket.socket) -> None:
             doors += found
             line.send(json.dumps({"problem": problem}).encode())
         elif line in ready:
-            for door in doors:
-                door.socket.close()
-            doors = []
+            _end(doors, children)
+
+
+def _end(doors: list[_Door], children: set[int]) -> None:
+    """Close all doors and connections: the sandboxes have ended, but a host may keep its connection open."""
+    for door in doors:
+        door.socket.close()
+    doors.clear()
+    for pid in children:
+        ending.kill(pid)
+        os.waitpid(pid, 0)
+    children.clear()
+
+
+def _reap(children: set[int]) -> None:
+    while children and (pid := os.waitpid(-1, os.WNOHANG)[0]):
+        children.discard(pid)
 
 
 def _doors(pid: int, rules: Sequence[Rule]) -> tuple[str, list[_Door]]:
@@ -201,8 +221,6 @@ def _listen(line: socket.socket, pid: int, ports: Sequence[int]) -> None:
 
 def _accept(line: socket.socket, door: _Door, children: set[int]) -> None:
     """Accept a connection, and serve it in a process of its own."""
-    while children and (pid := os.waitpid(-1, 0 if len(children) >= _MOST_CONNECTIONS else os.WNOHANG)[0]):
-        children.discard(pid)
     try:
         client, _ = door.socket.accept()
     except OSError:
@@ -214,24 +232,34 @@ def _accept(line: socket.socket, door: _Door, children: set[int]) -> None:
 def _connect(line: socket.socket, client: socket.socket, door: _Door) -> None:
     """Connect a client to the host that it requests, if the rules allow it, until both sides have closed."""
     first = b""
+    client.settimeout(_CONNECT)
     try:
         if door.target:
-            other = socket.create_connection(("127.0.0.1", door.target), _CONNECT)
+            other = _here(door.target)
         else:
             request = _request(client)
             if request is None:
                 return client.sendall(_answer("400 Bad Request", "This is a proxy of rooda's sandbox."))
             if not allows(door.rules, request.host, request.port):
                 refused = f"{request.host}:{request.port}"[:300]
-                line.send(json.dumps({"refused": refused}).encode(), socket.MSG_DONTWAIT)
+                with suppress(OSError):  # the loop has not read the last hundreds of them
+                    line.send(json.dumps({"refused": refused}).encode(), socket.MSG_DONTWAIT)
                 return client.sendall(_answer("403 Forbidden", f"{refused} is not among the hosts of rooda's sandbox."))
             other, first = _reach(request.host, request.port), request.rest
             if not request.rest:
                 client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
-    except OSError as problem:
+    except (OSError, ValueError) as problem:  # ValueError: a name that DNS does not allow
         return client.sendall(_answer("502 Bad Gateway", str(problem)))
     other.sendall(first)
     _pump(client, other)
+
+
+def _here(port: int) -> socket.socket:
+    """Connect to a port of this machine's loopback device."""
+    try:
+        return socket.create_connection(("127.0.0.1", port), _CONNECT)
+    except ConnectionRefusedError:
+        return socket.create_connection(("::1", port), _CONNECT)
 
 
 class _Request(NamedTuple):
@@ -240,11 +268,14 @@ class _Request(NamedTuple):
     rest: bytes = b""  # what to send to the host; empty for a tunnel
 
 
+_REPLACED = (b"proxy-", b"connection:", b"keep-alive:", b"host:")  # headers
+
+
 def _request(client: socket.socket) -> _Request | None:
     """Read the head of a request; None if it is not a request to a proxy."""
     data = b""
     while b"\r\n\r\n" not in data:
-        if len(data) > _HEAD or not (more := client.recv(_CHUNK)):
+        if len(data) >= _HEAD or not (more := client.recv(_CHUNK)):
             return None
         data += more
     method, _, rest = data.partition(b" ")
@@ -252,7 +283,7 @@ def _request(client: socket.socket) -> _Request | None:
     address = target.decode("latin-1")
     try:
         parts = urlsplit(f"//{address}" if method == b"CONNECT" else address)
-        host, port = parts.hostname or "", parts.port or (443 if method == b"CONNECT" else 80)
+        host, port = (parts.hostname or "").rstrip("."), parts.port or (443 if method == b"CONNECT" else 80)
     except ValueError:
         return None
     if not host or (method != b"CONNECT" and parts.scheme != "http"):
@@ -261,25 +292,40 @@ def _request(client: socket.socket) -> _Request | None:
         return _Request(host, port)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     head, _, body = rest.partition(b"\r\n\r\n")
-    fields = [each for each in head.split(b"\r\n") if not each.lower().startswith((b"proxy-", b"connection:"))]
-    text = b"\r\n".join([*fields, b"Connection: close"])
+    fields = [each for each in head.split(b"\r\n") if not each.lower().startswith(_REPLACED)]
+    named = parts.netloc.rpartition("@")[2].encode("latin-1")  # whatever Host says
+    text = b"\r\n".join([*fields, b"Host: " + named, b"Connection: close"])
     return _Request(host, port, method + b" " + path.encode("latin-1") + b" " + text + b"\r\n\r\n" + body)
 
 
 def _reach(host: str, port: int) -> socket.socket:
     """Connect to a host, through the user's own proxy (HTTPS_PROXY) if there is one."""
-    proxy = urlsplit(os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy") or "")
+    named = os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy") or ""
+    proxy = urlsplit(named if "://" in named else f"http://{named}")
     spared = (os.environ.get("NO_PROXY") or os.environ.get("no_proxy") or "").replace(" ", "").split(",")
-    if not proxy.hostname or host in LOOPBACK or any(each and host.endswith(each.lstrip("*")) for each in spared):
+    if host in LOOPBACK[1:]:
+        return _here(port)
+    if not proxy.hostname or host == LOOPBACK[0] or any(each and host.endswith(each.lstrip("*")) for each in spared):
         return socket.create_connection((host, port), _CONNECT)
+    if proxy.scheme != "http":
+        raise OSError(f"rooda can't use your proxy, since it is not an http:// one: {proxy.scheme}://{proxy.hostname}")
     other = socket.create_connection((proxy.hostname, proxy.port or 80), _CONNECT)
-    other.sendall(f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    other.sendall(f"CONNECT {address} HTTP/1.1\r\nHost: {address}\r\n{_login(proxy)}\r\n".encode())
     said = b""
     while b"\r\n\r\n" not in said and (more := other.recv(1)):
         said += more
     if b" 200 " not in said.partition(b"\r\n")[0]:
         raise OSError(f"the proxy {proxy.hostname} refused: {said[:200].decode('latin-1')}")
     return other
+
+
+def _login(proxy: SplitResult) -> str:
+    """Return the header with the name and password in the address of the user's proxy; "" if it has none."""
+    if not proxy.username:
+        return ""
+    words = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}".encode()
+    return f"Proxy-Authorization: Basic {base64.b64encode(words).decode()}\r\n"
 
 
 def _pump(*sides: socket.socket) -> None:

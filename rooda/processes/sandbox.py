@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from rooda.base import files
+from rooda.base import dirs, files
 
 PROGRAM = "bwrap"
 INSTALL = 'Install bubblewrap (apt install bubblewrap, dnf install bubblewrap), or set sandbox = "off".'
@@ -17,6 +17,9 @@ ROOTS_ONLY = ("/etc/shadow", "/etc/gshadow", "/etc/ssh", "/etc/ssl/private", "/e
 _WRITABLE_PROC = ("sys", "sysrq-trigger", "irq", "bus", "acpi")
 _NAMESPACES = ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--die-with-parent", "--new-session")
 _CAPABILITIES = ("--cap-drop", "ALL")  # without this, root in the sandbox could undo a read-only mount
+
+_ACCEPTING = "00010000"  # flags in /proc/net/unix
+MOST_SOCKETS = 40  # sockets that are hidden one by one
 
 # Kinds of mounts: what the process finds at the path
 READ, WRITE, EMPTY, SEALED, NOTHING = "read", "write", "empty folder", "empty read-only folder", "empty file"
@@ -45,8 +48,17 @@ def words_of(mounts: Iterable[Mount], folder: str, network: bool) -> list[str]:
 def _words(mount: Mount) -> tuple[str, ...]:
     if mount.how in (EMPTY, SEALED):
         return "--tmpfs", mount.path
-    source = os.devnull if mount.how == NOTHING else mount.source or mount.path
+    source = empty_file() if mount.how == NOTHING else mount.source or mount.path
     return "--bind" if mount.how == WRITE else "--ro-bind", source, mount.path
+
+
+@cache
+def empty_file() -> str:
+    """Return the path of an empty file. A mounted /dev/null can't be opened, which many programs take for an error."""
+    path = os.path.join(dirs.make_state(), "empty")
+    if not os.path.lexists(path):
+        files.replace(path, b"", 0o400, synced=False)
+    return path
 
 
 def _proc() -> list[str]:
@@ -57,13 +69,30 @@ def _proc() -> list[str]:
     return [word for path in found for word in ("--ro-bind", path, path)]
 
 
-def hidden() -> list[Mount]:
-    """Return mounts that hide the folders of users and services, and files that only root may read."""
+def hidden(spared: Sequence[str]) -> list[Mount]:
+    """Return mounts that hide the folders of users, sockets of services, and files that only root may read.
+
+    `spared`: folders whose sockets stay as they are.
+    """
     found = [Mount(EMPTY, path) for path in HIDDEN if os.path.isdir(path) and not os.path.islink(path)]
+    for path in sockets()[:MOST_SOCKETS]:
+        if not is_below(path, (*HIDDEN, *spared)) and os.access(path, os.W_OK):
+            found.append(Mount(NOTHING, path))
     for path in ROOTS_ONLY:
         if os.access(path, os.R_OK):
             found.append(Mount(EMPTY if os.path.isdir(path) else NOTHING, path))
     return found
+
+
+def sockets() -> list[str]:
+    """Return the real paths of the Unix sockets on which something listens; no namespace hides these."""
+    try:
+        rows = files.to_text(files.read_long_proc("/proc/net/unix")).splitlines()[1:]
+    except OSError:
+        return []
+    words = (row.split(maxsplit=7) for row in rows)
+    named = {each[7] for each in words if len(each) == 8 and each[3] == _ACCEPTING and each[7].startswith("/")}
+    return sorted({os.path.realpath(path) for path in named if os.path.exists(path)})
 
 
 def is_below(path: str, folders: Iterable[str]) -> bool:

@@ -154,7 +154,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return self._side(api, body)
 
     def _side(self, api: str, body: Json) -> Taken:
-        """Return the answer to a request besides the work, such as one for a title; it uses no turn."""
+        """Answer a request that is not part of the task, such as one for a title; it uses no turn of the scenario."""
         schema = APIS[api].wanted(body)
         side = json.dumps(least(schema)) if schema else "an answer by the way"
         return Taken(0, {"text": self.server_of.script.scenario.get("side", side)})

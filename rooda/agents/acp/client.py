@@ -1,4 +1,4 @@
-"""Client of the Agent Client Protocol, version 1: has one session with an agent CLI, and sends it one prompt.
+"""Client for the Agent Client Protocol, version 1: opens one session with an agent CLI and sends one prompt.
 
 It offers the agent neither files nor terminals, answers permission requests by the tool rules, and writes everything
 that the agent reports as records of a transcript, which `rooda/agents/clis/acp.py` reads.
@@ -194,7 +194,7 @@ class Client:
                 self._check(*_kind_and_titles(tool))
 
     def _merged(self, call: Json) -> Json:
-        """Add an update to what is known of a tool call, and return that; updates have only the changed fields."""
+        """Merge an update, which has only the changed fields, into the tool call; return the tool call."""
         known = self._tools.setdefault(str(call.get("toolCallId")), {"titles": []})
         known["kind"] = call.get("kind") or known.get("kind")
         known["titles"] += [call["title"]] if call.get("title") else []
@@ -227,7 +227,7 @@ def _takes_key(method: Json) -> bool:
 
 
 def _message(line: bytes) -> Json:
-    """Return a JSON-RPC message; {} if the line is something else."""
+    """Parse a line as a JSON-RPC message; {} if it is something else."""
     try:
         found: Any = loads(line)
     except ValueError:

@@ -175,4 +175,13 @@ READER = Reader(
     ),
     refusal=_refusal,
     warnings=_warnings,
+    telemetry={  # code.claude.com/docs/en/monitoring-usage; `claude -p` also reads TRACEPARENT. Prompts are left out
+        "CLAUDE_CODE_ENABLE_TELEMETRY": "1",
+        "CLAUDE_CODE_ENHANCED_TELEMETRY_BETA": "1",
+        "OTEL_TRACES_EXPORTER": "otlp",
+        "OTEL_METRICS_EXPORTER": "otlp",
+        "OTEL_LOGS_EXPORTER": "otlp",
+        "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "{endpoint}",
+    },
 )

@@ -90,4 +90,8 @@ READER = Reader(
         "codex runs in a read-only sandbox",
         "--dangerously-bypass-approvals-and-sandbox, or --sandbox workspace-write",
     ),
+    # developers.openai.com/codex/config-reference, [otel]; it reads TRACEPARENT. Prompts are left out by default
+    telemetry_options=(
+        "-c", 'otel.trace_exporter={otlp-http={endpoint="{endpoint}/v1/traces",protocol="binary"}}',
+    ),
 )  # fmt: skip

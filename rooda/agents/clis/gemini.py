@@ -135,4 +135,11 @@ READER = Reader(
         "--yolo",
     ),
     warnings=_warnings,
+    telemetry={  # docs/cli/telemetry.md of gemini-cli; 0.61.0 does not read TRACEPARENT, and logs prompts by default
+        "GEMINI_TELEMETRY_ENABLED": "true",
+        "GEMINI_TELEMETRY_TARGET": "local",
+        "GEMINI_TELEMETRY_OTLP_ENDPOINT": "{endpoint}",
+        "GEMINI_TELEMETRY_OTLP_PROTOCOL": "http",
+        "GEMINI_TELEMETRY_LOG_PROMPTS": "false",
+    },
 )

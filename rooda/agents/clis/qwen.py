@@ -21,4 +21,14 @@ SESSIONS = SessionFiles(
     markers=(b'"usageMetadata"',),
     take=_session,
 )
-READER = Reader(sessions=(SESSIONS,), shell=("run_shell_command",))
+READER = Reader(
+    sessions=(SESSIONS,),
+    shell=("run_shell_command",),
+    telemetry={  # strings of qwen 0.24.4; it reads TRACEPARENT
+        "QWEN_TELEMETRY_ENABLED": "true",
+        "QWEN_TELEMETRY_TARGET": "local",
+        "QWEN_TELEMETRY_OTLP_ENDPOINT": "{endpoint}",
+        "QWEN_TELEMETRY_OTLP_PROTOCOL": "http",
+        "QWEN_TELEMETRY_LOG_PROMPTS": "false",
+    },
+)
