@@ -51,6 +51,8 @@ def _run(arguments: list[str] | None) -> int:
         from rooda.cli.words import help_text
 
         return _print(help_text())
+    if arguments is None and serves(words):
+        _serve(words)
     guarded_loop = arguments is None and starts_a_loop(words)
     if guarded_loop:
         from rooda.processes import guardian
@@ -61,9 +63,21 @@ def _run(arguments: list[str] | None) -> int:
     from rooda.cli.exits import guarded
 
     code = guarded(words)
-    if guarded_loop:
+    if arguments is None:
         _exit(code)
     return code
+
+
+def _serve(words: list[str]) -> None:
+    """Run `rooda worker` below a guardian that forks before anything heavy is loaded."""
+    from rooda.processes import dead_man
+
+    dead_man.start()
+    from rooda.cli.exits import guarded
+
+    code = guarded(words)
+    dead_man.announce_exit(code)
+    _exit(code)
 
 
 def _detach() -> None:
@@ -78,7 +92,11 @@ def _detach() -> None:
 
 
 def _exit(code: int) -> None:
-    """Exit without the interpreter's shutdown, which takes ten milliseconds: after a signal the user is waiting."""
+    """Exit without the interpreter's shutdown: it takes ten milliseconds, and Temporal's threads may abort it.
+
+    It also kills `python -m rooda` with SIGINT, if a KeyboardInterrupt that was handled interrupted an `eval`
+    (`NamedTuple` calls it while a module loads).
+    """
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -107,6 +125,11 @@ def starts_a_loop(words: list[str]) -> bool:
     if verb in WORDS:
         return verb in ("run", "resume") or mode in WORDS[verb].starting or _starts_without_run(words, verb, mode)
     return verb != "" and verb not in SYNONYMS
+
+
+def serves(words: list[str]) -> bool:
+    """True if the command is `rooda worker`, which gets a guardian before anything else is loaded."""
+    return words[:1] == ["worker"] and not {"drain", "--help", "-h"} & {*words}
 
 
 def _starts_without_run(words: list[str], verb: str, mode: str) -> bool:

@@ -50,7 +50,7 @@ def _of_loop(here: Where, name: str, text: str) -> int:
     loop = next((each for each in registry.resumable(here.workspace) if each.name == wanted), None)
     if loop is None:
         require_known(here, name)
-        raise UsageProblem(f"'{name}' asks nothing.", "See: rooda status")
+        raise UsageProblem(f"'{name}' has no open question.", "See: rooda status")
     if not signing.has_key():
         raise RoodaError(f"An answer must be signed: {signing.problem()}")
     asked.answer(here.workspace, loop.name, loop.kind, text)

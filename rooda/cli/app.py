@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 
+FLEET, LOCAL = "--fleet", "--local"  # after `tasks`: on many machines, on this one
 _CONFIG = "Use FILE instead of the rooda.toml found."
 PLACELESS = ("tokens", "completion", "version")  # commands that need no workspace
 
@@ -29,11 +30,12 @@ class App(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [name for name, _ in self._rows(ctx)]
 
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, name: str, rest: Sequence[str] = ()) -> click.Command | None:
+        """Return a command. `rest`: the words after it; a kind's own command needs no shared verbs to be loaded."""
         if (name := SYNONYMS.get(name, name)) in WORDS:
             module, _, attribute = WORDS[name].target.partition(":")
             command: click.Command = getattr(importlib.import_module(module), attribute)
-            if name in registry.KINDS:
+            if name in registry.KINDS and not _has(command, rest):
                 from rooda.cli import verbs
 
                 verbs.complete(command, name)
@@ -49,8 +51,12 @@ class App(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         ctx.obj = _where(ctx)
+        if name == "tasks" and (rest := _of_the_fleet(args[1:])) is not None:
+            command = importlib.import_module("rooda.fleet.cli_tasks").tasks
+            return name, _refusing_reserved(_with_place(command), says_place=True), rest
         known = name in WORDS or name in SYNONYMS
-        return name, self.get_command(ctx, name) if known else _procedure(name, _where(ctx), args), args[1:]
+        command = self.get_command(ctx, name, args[1:]) if known else _procedure(name, _where(ctx), args)
+        return name, command, args[1:]
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list["CompletionItem"]:
         """Complete the names of commands and procedures without loading the commands' modules."""
@@ -72,6 +78,19 @@ class App(click.Group):
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write(help_text())
+
+
+def _of_the_fleet(args: list[str]) -> list[str] | None:
+    """Return the words of a `rooda tasks` that means the tasks of the fleet, without --fleet; None if it doesn't."""
+    end = args.index("--") if "--" in args else len(args)
+    if FLEET in args[:end]:
+        return [*(word for word in args[:end] if word != FLEET), *args[end:]]
+    if LOCAL in args[:end]:
+        args[:end] = [word for word in args[:end] if word != LOCAL]
+        return None
+    from rooda.settings import layers
+
+    return args if layers.users_own("fleet", os.environ).get("default") is True else None
 
 
 def _procedure(name: str, where: Where, words: Sequence[str]) -> click.Command:
@@ -96,6 +115,11 @@ def _with_place(command: click.Command) -> click.Command:
     for inner in command.commands.values() if isinstance(command, click.Group) else ():
         _with_place(inner)
     return command
+
+
+def _has(group: click.Command, rest: Sequence[str]) -> bool:
+    """True if the first of these words is a command of the group."""
+    return isinstance(group, click.Group) and len(rest) > 0 and rest[0] in group.commands
 
 
 def _refusing_reserved(command: click.Command, says_place: bool = False) -> click.Command:

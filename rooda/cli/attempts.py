@@ -98,6 +98,7 @@ def _watched(
     if setup.sandbox.mode == "off":
         yield spec
         return
+    from rooda.run import private_homes
     from rooda.run.walls import SessionWalls
 
     walls = SessionWalls(project, setup, env)
@@ -105,9 +106,9 @@ def _watched(
         with walls.watched(folder, lambda event: None, (setup.agent,)):
             walled = walls.around(spec, setup.agent)
             yield walled
-        files.remove_tree(os.path.dirname(walled.home))
     finally:
         walls.close()
+        private_homes.forget(os.path.realpath(project), os.path.realpath(os.path.join(project, ".git")))
 
 
 def _prepared(folder: str) -> dict[str, str]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooda.base import secrets
+from rooda.base.text import escape_line
 from rooda.errors import RoodaError, UsageProblem
 from rooda.loops import registry
 from rooda.loops.options import items, place_of_tab
@@ -23,6 +23,23 @@ def loop_of(here: Where, word: str) -> str:
     name = valid_name(word)
     is_run = folder.is_id(name) and os.path.isdir(os.path.join(here.workspace, folder.RUNS, name))
     return folder.loop_of(name) if is_run else name
+
+
+def warn_of_settings(here: Where) -> None:
+    """Print the warnings about settings on stderr, such as those about misspelt keys; errors don't stop the command."""
+    from rooda.settings import layers
+
+    files = (here.config or layers.workspace_file(here.workspace), layers.user_file(os.environ))
+    if not any(map(os.path.lexists, files)):
+        return
+    from rooda.loops import configuration
+
+    try:
+        found = configuration.load(here.workspace, here.config).warnings
+    except RoodaError as problem:
+        found = (problem.what,)
+    for text in found:
+        click.echo(f"WARNING: {escape_line(text)}", err=True)
 
 
 def kind_of(here: Where, name: str) -> str:
@@ -62,11 +79,13 @@ def say_parent_hint(workspace: str) -> None:
         click.echo(there, err=True)
 
 
-def say_if_unsigned(run: str) -> None:
-    """Warn if the log of a run is not signed by this user, because someone else may have written it."""
+def say_if_unsigned(run: str) -> bool:
+    """Warn if the log of a run is not signed by this user, because someone else may have written it; True if so."""
     path = os.path.join(run, NAME)
-    if not history.is_signed(path) and (history.has_end(path) or not folder.origin_of(run).get("signed")):
+    doubtful = not history.is_signed(path) and (history.has_end(path) or not folder.origin_of(run).get("signed"))
+    if doubtful:
         click.echo(f"WARNING: {path}: this record is not signed by you; someone else may have written it.", err=True)
+    return doubtful
 
 
 def _known(here: Where) -> list[str]:
@@ -115,23 +134,8 @@ def _noun(loop: registry.Loop) -> str:
     return "a procedure" if loop.kind == registry.OODA else f"a {loop.kind} loop"
 
 
-# Secrets that commands mask in their output
-
-
 def keys() -> tuple[str, ...]:
-    """Return the secrets in the environment and in the agents' settings, longest first."""
-    here = where(click.get_current_context())
-    found = {key for environ in (dict(os.environ), *_of_agents()) for key in secrets.forms(environ, (here.workspace,))}
-    return tuple(sorted(found, key=len, reverse=True))
+    """Return the secrets that a command masks in its output."""
+    from rooda.loops import masking
 
-
-def _of_agents() -> list[dict[str, str]]:
-    from rooda.loops import configuration
-
-    here = where(click.get_current_context())
-    try:
-        agents = configuration.load(here.workspace, here.config).table("agents")
-    except RoodaError:
-        return []
-    tables = [table.get("env") for table in agents.values() if isinstance(table, dict)]
-    return [{str(name): str(value) for name, value in env.items()} for env in tables if isinstance(env, dict)]
+    return masking.keys(where(click.get_current_context()))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooda.base import clock
-from rooda.cli.common import kind_of, loop_of, require_known, say_parent_hint
+from rooda.cli.common import kind_of, loop_of, require_known, say_parent_hint, warn_of_settings
 from rooda.cli.logs import follow
 from rooda.errors import FAILED, OK, Undecided
 from rooda.loops import registry
@@ -192,6 +192,7 @@ def stop(ctx: click.Context, name: str | None, now: bool, reason: str) -> int:
     `rooda status`, `rooda logs` and `rooda why` show the reason. `rooda resume --all` does not resume the run.
     """
     here = where(ctx)
+    warn_of_settings(here)
     loop = one_running(here, name)
     return end_loop(here.workspace, loop, now, folder.readable(reason).strip()) if loop else OK
 

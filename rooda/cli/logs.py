@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from rooda.base import clock, files, secrets
+from rooda.base import clock, files
 from rooda.base.dirs import shipped
 from rooda.base.json import Json
 from rooda.base.text import escape_text
@@ -24,13 +24,12 @@ from rooda.run import history
 from rooda.run.events import NAME
 from rooda.run.history import following
 from rooda.settings.where import where
-from rooda.views.agent_output import Tail
+from rooda.views.agent_output import AT_ONCE, Tail, readable
 from rooda.views.lines import LEVELS, PEOPLE, PROGRAMS, is_for, lines
 from rooda.views.live import is_terminal
 from rooda.views.why import CUT_OFF
 
 END = 262_144  # bytes; --tail first reads this much of the end of a transcript
-AT_ONCE = 4000  # lines of a transcript that are printed together
 
 
 @click.command(short_help="Show what the latest run did, iteration by iteration.")
@@ -130,7 +129,7 @@ def _show_agent(records: list[Json]) -> None:
     """Print the transcripts in readable form."""
     for record in records:
         click.echo(f"--- Iteration {record['display']} ---")
-        _print(transcript(record.get("output", "text"), record["transcript"]))
+        _print(readable(record.get("output", "text"), record["transcript"], keys()))
 
 
 def _print(texts: Iterable[str]) -> None:
@@ -157,7 +156,7 @@ def _end(output: str, path: str, count: int) -> list[str]:
     """Return the last `count` lines of a transcript. Reads more and more of its end until there are enough lines."""
     limit = END
     while True:
-        found = list(transcript(output, path, limit))
+        found = list(readable(output, path, keys(), limit))
         if len(found) >= count or limit >= history.LARGEST or not _is_longer(path, limit):
             return found[-count:]
         limit *= 16
@@ -168,37 +167,6 @@ def _is_longer(path: str, size: int) -> bool:
         return os.path.getsize(path) > size
     except OSError:
         return False
-
-
-def transcript(output: str, path: str, limit: int = history.LARGEST) -> Iterator[str]:
-    """Yield a transcript as readable lines with secrets masked. JSON records become text and names of tools.
-
-    `limit`: the number of bytes at its end to read.
-    """
-    hidden, rest, found = keys(), "", _transcript(output, path, limit)
-    while some := [*islice(found, AT_ONCE)]:
-        text = rest + "\n".join([*some, ""])
-        shown, waiting = secrets.hide_piece(text, hidden)  # a secret may continue in the next line
-        whole = shown.rfind("\n") + 1
-        yield from shown[:whole].split("\n")[:-1]
-        rest = shown[whole:] + waiting
-    yield from secrets.hide(rest, hidden).split("\n")[:-1]
-
-
-def _transcript(output: str, path: str, limit: int) -> Iterator[str]:
-    from rooda.agents.gathered import Gathered
-    from rooda.agents.reader import is_read
-    from rooda.agents.transcript import LONGEST, readable_lines
-
-    try:
-        found = files.lines(path, limit, LONGEST)
-        if is_read(output):
-            yield from readable_lines(output, found, Gathered())
-        else:
-            while some := [*islice(found, AT_ONCE)]:
-                yield from b"\n".join(some).decode("utf-8", "replace").split("\n")
-    except OSError as problem:
-        yield f"({path} can't be read: {problem.strerror})"
 
 
 def recorded(folder: str) -> list[Json]:

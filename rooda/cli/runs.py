@@ -2,7 +2,6 @@
 
 import json
 import sys
-from functools import partial
 
 import click
 
@@ -12,20 +11,17 @@ from rooda.base.text import columns, escape_line, truncate
 from rooda.cli.common import require_known, say_no_runs, tab_loops
 from rooda.errors import OK
 from rooda.loops import registry
-from rooda.loops.configuration import prices
-from rooda.processes import lock
+from rooda.loops.past import facts, facts_of_deleted, live_runs
 from rooda.run.cost_ledger import deleted_calls
 from rooda.run.history import seconds_of
-from rooda.run.past_runs import PastRun, is_running, newest_run, past_runs, spent, with_deleted
-from rooda.run.spending import dollars
+from rooda.run.past_runs import is_running, newest_run, past_runs, with_deleted
+from rooda.run.spending import Used, dollars
 from rooda.settings.where import Where, where
 from rooda.views.live import is_terminal, size
-from rooda.views.summary import cause_text
 
 HEAD = ("WHEN", "WHAT", "STATE", "ITER", "COMMITS", "COST", "CAUSE")
 NUMBERS = (3, 4, 5)
 NOTHING = "-"
-VERSION = 2  # of the objects printed by --json: keys may be added, but not changed
 
 
 @click.command(short_help="List past runs, newest first: when, what, outcome, cost.")
@@ -35,14 +31,13 @@ VERSION = 2  # of the objects printed by --json: keys may be added, but not chan
 def runs(ctx: click.Context, name: str | None, as_json: bool) -> int:
     """List the runs of this workspace, or of NAME, newest first. A run includes all its resumes.
 
+    Of a run whose log was deleted, only the calls and their cost are known.
     `rooda logs NAME` and `rooda why NAME` show more about the last one.
     """
     here = where(ctx)
-    found = with_deleted(past_runs(here.workspace, name), deleted_calls(here.workspace, name))
-    if name and not found:
+    rows = _rows(here, name)
+    if name and not rows:
         require_known(here, name)
-    live = live_runs(here.workspace)
-    rows = [facts(run, here, is_running(run, live)) for run in found]
     if as_json:
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
     elif not rows:
@@ -52,6 +47,20 @@ def runs(ctx: click.Context, name: str | None, as_json: bool) -> int:
     return OK
 
 
+def _rows(here: Where, name: str | None) -> list[Json]:
+    """Return the facts of all runs, newest first."""
+    deleted, live = deleted_calls(here.workspace, name), live_runs(here.workspace)
+    found = with_deleted(past_runs(here.workspace, name), deleted)
+    rows = {run.last.run: facts(run, here, is_running(run, live)) for run in found}
+    of_known_runs = {call.run for run in found for call in run.deleted}
+    sessions: dict[str, list[Used]] = {}
+    for call in deleted:
+        if call.run not in of_known_runs:
+            sessions.setdefault(call.run, []).append(call)
+    rows |= {session: facts_of_deleted(calls) for session, calls in sessions.items()}
+    return [rows[session] for session in sorted(rows, reverse=True)]
+
+
 def _say_table(rows: list[Json]) -> None:
     """Print the runs as a table, cut to the width of a terminal."""
     lines = [*map(escape_line, columns([HEAD, *map(_cells, rows)], NUMBERS))]
@@ -59,49 +68,6 @@ def _say_table(rows: list[Json]) -> None:
         room = size(sys.stdout)[0]
         lines = [truncate(line, room) for line in lines]
     click.echo("\n".join(lines))
-
-
-def live_runs(workspace: str) -> set[str]:
-    """Return the IDs of the sessions that are running."""
-    held = [loop.lock for loop in registry.known(workspace) if lock.is_held(loop.lock)]
-    return {str(lock.owner(path).get("run")) for path in held}
-
-
-def facts(run: PastRun, here: Where, running: bool) -> Json:
-    """Return the object that --json prints for a run."""
-    used, summary = spent(run, running, partial(prices, here)), run.summary
-    done = {key: summary.get(key) for key in ("failed", "cut_off", "commits", "files", "added", "removed")}
-    return {
-        "v": VERSION,
-        "run": run.sessions[0].run,
-        "loop": run.loop,
-        "name": run.name,
-        "state": run.state(running),
-        "cause": cause(run, running),
-        "started_at": run.started_at,
-        "last": str(run.last.last.get("ts", "")),
-        "elapsed": round(run.elapsed(running), 3),
-        "sessions": len(run.sessions),
-        "exit_code": (run.last.ended or {}).get("exit_code"),
-        "iterations": run.iterations,
-        **done,
-        "calls": used.calls,
-        "tokens": used.tokens,
-        "cost": None if used.unknown == used.calls else round(used.cost, 6),
-        "calls_of_unknown_cost": used.unknown,
-    }
-
-
-def cause(run: PastRun, running: bool) -> str:
-    """Return why a run ended, in a few words; "" while it runs."""
-    if running:
-        return ""
-    if run.last.ended is None:
-        return "no end in its log: it was killed, or the machine stopped"
-    try:
-        return cause_text(run.last.ended, registry.view(run.loop).WORDS.cause)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError):
-        return ""  # the log was edited
 
 
 def last_run(here: Where) -> str:
@@ -124,7 +90,7 @@ def _cells(row: Json) -> tuple[str, ...]:
     return (
         _when(row["started_at"]),
         _title(row),
-        row["state"],
+        row["state"] or NOTHING,
         f"{row['iterations']:,}",
         NOTHING if row["commits"] is None else f"{row['commits']:,}",
         _cost(row),

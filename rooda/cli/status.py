@@ -11,7 +11,7 @@ import click
 from rooda.base import clock
 from rooda.base.json import Json
 from rooda.base.text import escape_line, format_seconds
-from rooda.cli.common import loop_of, require_known, say_parent_hint, tab_loops
+from rooda.cli.common import loop_of, require_known, say_parent_hint, tab_loops, warn_of_settings
 from rooda.errors import OK, UsageProblem
 from rooda.loops import registry
 from rooda.loops.overview import Found, Overview
@@ -43,6 +43,7 @@ def status(ctx: click.Context, name: str | None, as_json: bool, watch: bool, eve
         raise UsageProblem("NAME and --all are mutually exclusive.")
     here = where(ctx)
     query = Query(here, loop_of(here, name) if name else None, everywhere, watch)
+    warn_of_settings(here)
     overview = Overview(here)
     found = _find(query, overview)
     if query.name and not found:

@@ -22,7 +22,7 @@ from rooda.loops import configuration, launch, registry
 from rooda.processes import lock
 from rooda.processes.lock import Lock
 from rooda.run import folder as run_folder
-from rooda.run import history, questions
+from rooda.run import history, private_homes, questions
 from rooda.settings.where import Where, valid_name, where
 from rooda.views.screen import Screen, ScreenOptions
 
@@ -219,7 +219,8 @@ def prune(ctx: click.Context, name: str | None, keep: int, dry_run: bool) -> int
 
     Also deletes the logs, prompts and transcripts of runs older than the last `keep_runs`, but never of a run that
     can be resumed, and removes worktrees of --worktree if no loop runs or can be resumed in them, everything is
-    committed, and another branch has the commits.
+    committed, and another branch has the commits. Without NAME, also deletes the home folders that agents had in the
+    sandbox in projects that do not exist any more.
     """
     loop = name and valid_name(name)
     repo = _repository(where(ctx).workspace)
@@ -228,6 +229,8 @@ def prune(ctx: click.Context, name: str | None, keep: int, dry_run: bool) -> int
     _prune_runs(where(ctx), loop, dry_run)
     if repo is not None:
         _prune_snapshots(ctx, repo, loop, keep, dry_run)
+    if not loop:
+        _prune_homes(dry_run)
     return OK
 
 
@@ -256,6 +259,16 @@ def _prune_runs(here: Where, loop: str | None, dry_run: bool) -> None:
             if not dry_run:
                 files.remove_tree(folder)
             click.echo(escape_line(f"{'Would delete' if dry_run else 'Deleted'} the run {os.path.basename(folder)}"))
+
+
+def _prune_homes(dry_run: bool) -> None:
+    """Delete what rooda keeps for the sandboxes of projects that do not exist any more."""
+    for path, project in [*private_homes.of_gone_projects()]:
+        if not dry_run:
+            private_homes.remove(path)
+        if os.path.basename(os.path.dirname(path)) == "homes":
+            what = f"agents' home folders for {project}, which does not exist any more"
+            click.echo(escape_line(f"{'Would delete' if dry_run else 'Deleted'} the {what}"))
 
 
 def _prune_snapshots(ctx: click.Context, repo: Repo, loop: str | None, keep: int, dry_run: bool) -> None:

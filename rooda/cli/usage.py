@@ -5,7 +5,6 @@ from functools import partial
 
 import click
 
-from rooda.agents.records import Usage
 from rooda.base import clock
 from rooda.base.json import Json
 from rooda.base.text import columns, format_seconds
@@ -14,7 +13,7 @@ from rooda.errors import OK, UsageProblem
 from rooda.loops import registry
 from rooda.loops.configuration import prices
 from rooda.run import cost_ledger
-from rooda.run.spending import Used, dollars, total
+from rooda.run.spending import Used, dollars, usage_row
 from rooda.settings.where import valid_name, where
 
 VERSION = 2  # of the object printed by --json: keys may be added, but not changed
@@ -44,13 +43,13 @@ def usage(ctx: click.Context, name: str | None, since: str | None, by: str, as_j
     calls = cost_ledger.all_calls(here.workspace, valid_name(name) if name else None, start, partial(prices, here))
     if name and not calls:
         require_known(here, name)
-    rows = [_row(key, group) for key, group in _grouped(calls, _BY[by]).items()]
+    rows = [usage_row(key, group) for key, group in _grouped(calls, _BY[by]).items()]
     if as_json:
         import json
 
-        click.echo(json.dumps({"v": VERSION, "by": by, "rows": rows, "total": _row("total", calls)}, indent=2))
+        click.echo(json.dumps({"v": VERSION, "by": by, "rows": rows, "total": usage_row("total", calls)}, indent=2))
     elif rows:
-        click.echo(_table([*rows, _row("total", calls)] if len(rows) > 1 else rows, by))
+        click.echo(_table([*rows, usage_row("total", calls)] if len(rows) > 1 else rows, by))
     else:
         click.echo("No agent calls recorded here.")
     return OK
@@ -77,26 +76,6 @@ def _grouped(calls: Iterable[Used], key: Callable[[Used], str]) -> dict[str, lis
     for call in calls:
         groups.setdefault(key(call), []).append(call)
     return groups
-
-
-def _row(key: str, calls: list[Used]) -> Json:
-    spent = total(calls)
-    tokens = [sum(column) for column in zip(*(call.usage or Usage() for call in calls), strict=True)]
-    costs = {source: sum(call.cost or 0.0 for call in calls if call.source == source) for source in _sources(calls)}
-    return {
-        "name": key,
-        "calls": spent.calls,
-        "seconds": round(spent.seconds, 3),
-        **dict(zip(Usage._fields, tokens or Usage(), strict=True)),
-        "calls_without_usage": sum(call.usage is None for call in calls),
-        "cost": round(spent.cost, 6) if spent.unknown < spent.calls else None,
-        "cost_by_source": {source: round(cost, 6) for source, cost in costs.items()},
-        "calls_of_unknown_cost": spent.unknown,
-    }
-
-
-def _sources(calls: list[Used]) -> list[str]:
-    return sorted({call.source for call in calls if call.cost is not None})
 
 
 def _table(rows: list[Json], by: str) -> str:

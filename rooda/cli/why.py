@@ -1,26 +1,18 @@
 """`rooda why [NAME]`: show the rule and the evidence behind each decision of a run."""
 
 import os
-from collections.abc import Iterator
 
 import click
 
-from rooda.base import clock, files, secrets, workspace_files
+from rooda.base import clock
 from rooda.base.json import Json
 from rooda.base.text import escape_line
 from rooda.cli.common import keys, say_if_unsigned, say_no_runs, tab_loops
 from rooda.cli.logs import is_live, session_with
 from rooda.errors import OK
-from rooda.loops import registry
+from rooda.loops.evidence import decisions
 from rooda.run import folder as run_folder
-from rooda.run import history
-from rooda.run.events import NAME
 from rooda.settings.where import where
-from rooda.views.why import Reason, reasons
-
-SHOWN = 200  # characters shown of a line of evidence
-LARGEST = 268_435_456  # bytes read from the end of a file
-LONGEST = 1_048_576  # bytes read of each line
 
 
 @click.command(short_help="Show why a run continued, failed, paused or stopped.")
@@ -39,11 +31,11 @@ def why(ctx: click.Context, name: str | None, iteration: int | None, as_json: bo
         return OK
     if iteration:
         folder = session_with(workspace, folder, iteration, alone=os.path.basename(folder) == name)
-    log, hidden, live = _Log(folder), keys(), is_live(workspace, folder)
+    live = is_live(workspace, folder)
     if not live:
         say_if_unsigned(folder)
-    found = [*reasons(log.records(), registry.view, live)]
-    shown = [_shown(each, log, workspace, hidden) for each in found if iteration in (None, each.iteration)]
+    found = decisions(workspace, folder, keys(), live)
+    shown = [each for each in found if iteration in (None, each["iteration"])]
     if as_json:
         import json
 
@@ -53,32 +45,6 @@ def why(ctx: click.Context, name: str | None, iteration: int | None, as_json: bo
     return OK
 
 
-class _Log:
-    """The event log of a run, with its raw lines."""
-
-    def __init__(self, folder: str) -> None:
-        self.path = os.path.join(folder, NAME)
-        self.lines: list[bytes] = []
-
-    def records(self) -> Iterator[Json]:
-        """Yield the events, each with its line number as `line`."""
-        for _, line in history.lines(self.path):
-            self.lines.append(line[:SHOWN])
-            if record := history.parsed(line):
-                yield {**record, "line": len(self.lines)}
-
-
-def _shown(reason: Reason, log: _Log, workspace: str, hidden: tuple[str, ...]) -> Json:
-    """Return a reason as JSON, with the line of the evidence file that proves it, else with the event's own line."""
-    facts = reason._asdict()
-    at, path = facts.pop("at"), _path(reason.evidence, os.path.dirname(log.path), workspace)
-    number, line = _line(workspace, path, reason.words) if path else (0, b"")
-    if not number:
-        path, number, line = log.path, at, log.lines[at - 1] if at else b""
-    text = secrets.hide(line.decode("utf-8", "replace").strip(), hidden)[:SHOWN]
-    return {**facts, "evidence": path, "line": number, "text": text}
-
-
 def _rows(row: Json) -> list[str]:
     who = f"Iteration {row['iteration']}" if row["iteration"] else "Run"
     return [
@@ -86,32 +52,3 @@ def _rows(row: Json) -> list[str]:
         f"    {row['evidence']}:{row['line']}",
         f"    > {row['text']}",
     ]
-
-
-def _path(evidence: str, folder: str, workspace: str) -> str:
-    """Return the path of the evidence file, which must be in the run's folder or the workspace; "" for any other."""
-    if not evidence or "\0" in evidence:
-        return ""
-    own, path = run_folder.transcript_in(folder, evidence), os.path.join(workspace, evidence)
-    if os.path.lexists(own):
-        return own
-    return path if os.path.abspath(path).startswith(f"{workspace}{os.sep}") else ""
-
-
-def _line(workspace: str, path: str, words: str) -> tuple[int, bytes]:
-    """Return number and bytes of the first line that contains `words`, else of the last nonblank line; 0 if none."""
-    first, last = words.partition("\n")[0][:80], (0, b"")
-    wanted = [text.encode("utf-8", "surrogatepass") for text in (first, secrets.in_json(first)) if text]
-    try:
-        source = workspace_files.open_file(workspace, path)
-    except OSError:
-        return 0, b""
-    try:
-        for number, line in enumerate(files.lines(source, LARGEST, LONGEST), 1):
-            if line.strip():
-                last = number, line
-                if any(text in line for text in wanted):
-                    break
-    finally:
-        os.close(source)
-    return last

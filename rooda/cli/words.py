@@ -29,14 +29,19 @@ WORDS = {
     "events": Word("rooda.cli.logs:events", "Print the events of the latest run as JSON lines; -f follows."),
     "why": Word("rooda.cli.why:why", "Show why a run continued, failed, paused or stopped."),
     "runs": Word("rooda.cli.runs:runs", "List past runs, newest first: when, what, outcome, cost."),
+    "export": Word("rooda.cli.export:export", "Write a run to one HTML file."),
+    "page": Word("rooda.page.cli:page", "Serve a live page over all loops and tasks, for a browser."),
     "usage": Word("rooda.cli.usage:usage", "Sum up tokens, time and cost per loop, run, agent or day."),
     "forecast": Word("rooda.cli.forecast:command", "Estimate what further iterations cost, and how long they take."),
+    "metrics": Word("rooda.cli.metrics:metrics", "Print numbers of all your loops, for Prometheus."),
     **{
         kind: Word(f"{row.package}.cli:{kind}", row.summary, row.starting)
         for kind, row in registry.KINDS.items()
         if row.summary
     },
     "tasks": Word("rooda.tasks.cli:tasks", "Work off a list of tasks, several at once.", ("run", "land")),
+    "worker": Word("rooda.fleet.cli:worker", "Work off the tasks of a fleet on this machine."),
+    "fleet": Word("rooda.fleet.cli:fleet", "See how the fleet is: workers, tasks, doctor."),
     "snapshots": Word("rooda.cli.snapshots:snapshots", "List the snapshots of the work tree, iteration by iteration."),
     "diff": Word("rooda.cli.snapshots:diff", "Show what an iteration changed in the work tree."),
     "undo": Word("rooda.cli.undo:undo", "Restore the work tree from before an iteration."),
@@ -79,8 +84,8 @@ Options:
 _RUN = "run resume reflex flow goal pause continue stop cancel set say answer"
 GROUPS = {
     "Run": _RUN,
-    "Watch": "status attach logs runs events why",
-    "Tasks": "tasks",
+    "Watch": "status attach logs runs events why export metrics",
+    "Tasks": "tasks worker fleet",
     "Money": "usage forecast",
     "Safety": "snapshots diff undo prune trust",
 }

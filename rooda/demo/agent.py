@@ -154,7 +154,7 @@ def _put(path: str, text: str) -> None:
 
 
 def answered(prompt: bytes) -> bool:
-    """Answer a call of a reflex or goal loop; return False for any other call. Such a loop expects only the answer."""
+    """Answer a call of a reflex or goal loop; return False for any other call. Nothing else is printed."""
     loop, kind, words = os.environ.get("ROODA_LOOP"), os.environ.get("ROODA_CALL", ""), _text(prompt)
     text = None
     if loop == "reflex":

@@ -9,8 +9,6 @@ from rooda.agents.records import Agent
 from rooda.base.dirs import tighten_home
 from rooda.base.json import Json
 from rooda.errors import Undecided
-from rooda.git import command, worktrees
-from rooda.git.repository import read_head
 from rooda.loops.options import RunOptions
 from rooda.processes import detach, ledger, lock, table
 from rooda.run import folder, history, messages
@@ -156,6 +154,8 @@ def in_worktree(where: Where, name: str, screen: Screen, work: Callable[[Where],
 
 def _make_worktree(where: Where, name: str, screen: Screen, wanted: NewWorktree) -> Where:
     """Create and return a worktree that uses the settings of the current workspace."""
+    from rooda.git import command, worktrees
+
     repo = worktrees.require_repository(where.workspace)
     for text in filter(None, (worktrees.lfs_trouble(repo), command.warning(where.workspace))):
         warn(screen, text)
@@ -176,6 +176,9 @@ def _make_worktree(where: Where, name: str, screen: Screen, wanted: NewWorktree)
 
 def _say_next(where: Where, screen: Screen) -> None:
     """Print the commands that show and merge the work in a worktree."""
+    from rooda.git import worktrees
+    from rooda.git.repository import read_head
+
     repo = worktrees.require_repository(where.workspace)
     branch = read_head(repo).branch or f"rooda/{os.path.basename(repo.top)}"
     there = shlex.quote(where.workspace)

@@ -77,6 +77,8 @@ def prepare(wanted: NewWorktree, workspace: str, there: str, say: Callable[[str]
             _warn_if_tracked(there, target, say)
     if wanted.setup:
         _set_up(wanted.setup, there, say)
+    if not os.path.lexists(os.path.join(workspace_files.upward(there)[-1], ".gitmodules")):
+        return
     repo = find(there)
     if empty := [path for path in _submodules(repo) if not os.listdir(os.path.join(repo.top, path))]:
         say(f'Empty submodules: {", ".join(empty)}. To fill them: [worktree] setup = "git submodule update --init"')

@@ -11,7 +11,7 @@ from rooda.loops import registry
 from rooda.loops.registry import Loop
 from rooda.processes import lock, table
 from rooda.run import history
-from rooda.run.ended import at_limit, of_running
+from rooda.run.ended import QUESTION, at_limit, of_running
 from rooda.run.history import Now, SessionLog, seconds_of
 from rooda.run.spending import Spent, plus, total
 from rooda.settings.where import Where
@@ -53,8 +53,13 @@ class Overview:
         self._looks: dict[str, int] = {}
         self._running: dict[str, list[Loop]] = {}
 
-    def rows(self, workspaces: list[str]) -> list[Row]:
-        """Return a row for each loop that runs or can be resumed, running loops first."""
+    def rows(self, workspaces: list[str], fresh: bool = False) -> list[Row]:
+        """Return a row for each loop that runs or can be resumed, running loops first.
+
+        With `fresh`, also the loops that don't run are read again.
+        """
+        if fresh:
+            self._looks.clear()
         rows = [row for workspace in workspaces for row in self._rows_or_problem(workspace)]
         return sorted(rows, key=lambda row: not row.running)
 
@@ -92,7 +97,8 @@ class Overview:
         first, newest, spent, elapsed = self._read(workspace, loop.kind, loop.name, running)
         now, ended, run = newest.now, newest.ended, newest.run
         suspended = running and table.is_stopped(pid)
-        reason = "" if running else str(facts.get("reason") or at_limit(ended))
+        question = "" if running else _question(newest)
+        reason = question or ("" if running else str(facts.get("reason") or at_limit(ended)))
         waits, left = _waits(now, suspended) if running else (_next(loop, facts, reason), None)
         progress = registry.kind(loop.kind).progress(facts, now)
         return Row(
@@ -115,12 +121,12 @@ class Overview:
             cost=None if spent.unknown == spent.calls else round(spent.cost, 6),
             calls_of_unknown_cost=spent.unknown,
             suspended=suspended,
-            waits_for=waits,
+            waits_for=_answer(loop) if question else waits,
             seconds_left=left,
             reason=reason,
             started_at=progress.started_at or str(first.first.get("ts", "")),
             last=str(newest.last.get("ts", "")) or progress.last,
-            next=_command(loop, facts, suspended, progress.over),
+            next=_answer(loop) if question else _command(loop, facts, suspended, progress.over),
         )
 
     def _read(self, workspace: str, kind: str, name: str, running: bool) -> tuple[SessionLog, SessionLog, Spent, float]:
@@ -180,6 +186,19 @@ def _waits(now: Now, suspended: bool) -> tuple[str, float | None]:
         return "", None
     left = max(seconds_of(now.until) - clock.now(), 0.0)
     return f"usage limit of {now.account}" if now.account else "a service error", round(left, 1)
+
+
+def _question(session: SessionLog) -> str:
+    """Return the agent's question that ended a session and has no answer yet; "" if there is none."""
+    if (session.ended or {}).get("reason") != QUESTION:
+        return ""
+    from rooda.run.asked import open_question
+
+    return open_question(session)
+
+
+def _answer(loop: Loop) -> str:
+    return f'rooda answer {loop.name} "…"'
 
 
 def _next(loop: Loop, facts: Json, reason: str) -> str:

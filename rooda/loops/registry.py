@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rooda.base.json import Json
     from rooda.errors import ConfigProblem
     from rooda.run.history import Now
-    from rooda.run.records import Gate
+    from rooda.run.records import Gate, LoopKind
     from rooda.run.seal import Doubt
     from rooda.run.setup import Setup
     from rooda.settings.check import OwnKeys
@@ -45,10 +45,21 @@ class Row(NamedTuple):
     on_branch: bool = False  # its state is committed: undo needs its branch, and a resume drops later commits
     hears_notes: bool = False  # its prompts include the notes given with `rooda say`
     demo: str = ""  # module that creates a demo project
+    unattended: tuple[str, ...] = ()  # options of its start if no user is there to confirm anything
+    gate: tuple[str, str] = ("", "")  # option that adds a command which must succeed, and the form of its value
+    text_file: str = ""  # option that reads the task from a file
+    commits: bool = True  # its agents are asked to commit their work, or it commits itself
 
 
 KINDS = {
-    OODA: Row("rooda.loops.procedure", homes=(".rooda/state",), locks="state/", hears_notes=True),
+    OODA: Row(
+        "rooda.loops.procedure",
+        homes=(".rooda/state",),
+        locks="state/",
+        hears_notes=True,
+        gate=("--gate", "{command}"),
+        text_file="--context-file",
+    ),
     "reflex": Row(
         "rooda.loops.reflex",
         "Write one artifact and refine it until its rules hold.",
@@ -56,6 +67,8 @@ KINDS = {
         homes=(".ai-factory/evolution",),
         locks="locks/reflex-",
         resume="rooda reflex resume {name}",
+        unattended=("--yes",),
+        commits=False,
     ),
     "flow": Row(
         "rooda.loops.flow",
@@ -67,6 +80,7 @@ KINDS = {
         resume="rooda flow resume {name}",
         on_branch=True,
         demo="rooda.demo.flow_project",
+        unattended=("--yes",),
     ),
     "goal": Row(
         "rooda.loops.goal",
@@ -78,6 +92,10 @@ KINDS = {
         only_name="goal",
         explains_pause=True,
         hears_notes=True,
+        unattended=("--headless",),
+        gate=("--criterion", "gate {number}={command}"),
+        text_file="--file",
+        commits=False,
     ),
 }
 
@@ -126,6 +144,12 @@ def gates_left(settings: "Settings", name: str) -> list[str]:
 def view(kind: object) -> "View":
     """Return the view of a loop kind: its screen lines and reasons. An unknown kind gets the view of procedures."""
     return cast("View", _module(kind if isinstance(kind, str) and kind in KINDS else OODA, "view"))
+
+
+def turns(kind: str) -> "LoopKind":
+    """Return which events begin and end an iteration in a kind of loop, among other properties of the kind."""
+    found: LoopKind = _module(kind if kind in KINDS else OODA, "events").KIND
+    return found
 
 
 class Kind(Protocol):

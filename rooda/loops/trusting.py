@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from rooda.errors import Undecided, UsageProblem
-from rooda.git.repository import tracks
+from rooda.git.traces import may_track
 from rooda.loops.options import RunOptions
 from rooda.settings import trust_watch
 from rooda.settings.layers import Settings
@@ -68,6 +68,10 @@ def require_files(found: Settings, sources: "Iterable[Source]") -> None:
 
 def refuse_tracked(workspace: str) -> None:
     """Raise UsageProblem if git tracks `.rooda`: its files came with a checkout, and may change with the next one."""
+    if not may_track(workspace, HOME):
+        return
+    from rooda.git.repository import tracks
+
     if tracks(workspace, HOME):
         path = os.path.join(workspace, HOME)
         raise UsageProblem(

@@ -3,13 +3,19 @@
 from rooda.errors import Undecided, UsageProblem
 from rooda.run import history, messages
 from rooda.run.ended import QUESTION
+from rooda.run.history import SessionLog
 
 
 def question_of(workspace: str, name: str, loop: str) -> str:
     """Return the question that waits for an answer; "" if there is none, or if it was answered."""
     session = history.newest(workspace, name, loop)
-    ended = session.ended if session else None
-    if not session or not ended or ended.get("reason") != QUESTION or messages.has_note(session.folder):
+    return open_question(session) if session else ""
+
+
+def open_question(session: SessionLog) -> str:
+    """Return the question that ended a session, if it has no answer yet; else ""."""
+    ended = session.ended or {}
+    if ended.get("reason") != QUESTION or messages.has_note(session.folder):
         return ""
     return str(ended.get("question") or "")
 
@@ -21,10 +27,10 @@ def require_answer(workspace: str, name: str, loop: str) -> None:
 
 
 def answer(workspace: str, name: str, loop: str, text: str) -> None:
-    """Store the answer, which the next prompt has. UsageProblem without a question; OSError if it can't be written."""
+    """Store the answer for the next prompt. UsageProblem without an open question; OSError if it can't be written."""
     question, session = question_of(workspace, name, loop), history.newest(workspace, name, loop)
     if not question or session is None:
-        raise UsageProblem(f"'{name}' asks nothing.", "See: rooda status")
+        raise UsageProblem(f"'{name}' has no open question.", "See: rooda status")
     messages.leave(workspace, session.run, loop, messages.NOTE, in_words(question, text))
 
 

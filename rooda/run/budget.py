@@ -13,8 +13,7 @@ from rooda.agents.records import Agent, Call, Reply
 from rooda.base import clock
 from rooda.errors import Cause, LimitReached
 from rooda.run import history, installed
-from rooda.run.budgets import first_limit, has_limit, shared
-from rooda.run.cost_ledger import CostLedger
+from rooda.run.budgets import Purse, first_limit, has_limit, shared
 from rooda.run.messages import Inbox
 from rooda.run.setup import Setup
 from rooda.run.spending import BudgetUse, Spent, Used, add, dollars, in_words, plus, reached_limit, total, uncounted
@@ -31,7 +30,7 @@ class BudgetGate:
     """Counts what a run uses over all its sessions, and admits calls until a limit is reached."""
 
     def __init__(
-        self, setup: Setup, purse: CostLedger, inbox: Inbox, wait: Wait, signalled: Callable[[], int], warn: Warn
+        self, setup: Setup, purse: Purse, inbox: Inbox, wait: Wait, signalled: Callable[[], int], warn: Warn
     ) -> None:
         self._budget, self._unknown_call = setup.budget, setup.unknown_call
         self._budgets, self._agent, self._purse = shared(setup.budgets, os.environ), setup.agent, purse
@@ -191,5 +190,5 @@ def _hint(cause: Cause) -> str:
     if cause.kind == "account":
         return "No further agent is started. Resume then, or with another --agent."
     if cause.lost or cause.problem:
-        return _LOST
+        return _LOST  # also for a loop that another worker goes on with
     return _TOMORROW if cause.budget in ("day", "agent") else _RAISE

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 from rooda.agents.records import Agent, Reply
 from rooda.errors import Cause
 from rooda.run.setup import Budgets
+from rooda.run.spending import Used
 
 RECENT = 172_800.0  # seconds for which a paid call is kept: longer than the longest day
 AHEAD = 86_400.0  # seconds: a call of an earlier boot that is further in the future was recorded by a wrong clock
@@ -39,6 +40,15 @@ class Purse(Protocol):
 
     def paid(self, call: str, kind: str, number: int, agent: Agent, reply: Reply) -> None:
         """Record a call that has ended, in place of its reservation."""
+
+    def of_sessions(self, first: str, known: Iterable[str]) -> list[Used]:
+        """Return this loop's calls since its session `first`, except those of the sessions in `known`."""
+
+    def sync(self) -> None:
+        """Make durable what was recorded; called while an agent works, and before a wait."""
+
+    def close(self) -> None:
+        """End the session."""
 
 
 class Reservation(NamedTuple):

@@ -191,7 +191,7 @@ class AgentCalls:
     def _work_ahead(self) -> None:
         """Sync the state and prepare files while the agent starts, so that the next call need not wait for this."""
         self.sync_state()
-        self._folder.make_spares()
+        self._folder.make_spares("agent")
         files.release_replaced()
 
     def _sync(self) -> None:

@@ -52,7 +52,9 @@ class CommandRunner:
             if done.ended == "interrupted":
                 return Gates(tuple(results), interrupted=True)
             reason = verdict(done, gate, self._context.workspace)
-            result = GateResult(gate.name, round(done.seconds, 3), reason, done.output)
+            if is_silent := not (reason or done.size or self._limits.keep):
+                self._context.folder.take_back(done.output)
+            result = GateResult(gate.name, round(done.seconds, 3), reason, "" if is_silent else done.output)
             facts = {"said": _telling_line(done.output)} if result.verdict else {}
             said = result.verdict or "pass"
             self._emit(GateEnded(gate=gate.name, elapsed=result.seconds, verdict=said, output=result.output, **facts))
@@ -60,18 +62,19 @@ class CommandRunner:
         if iteration < 0 and self._walls:
             self._explain(gates, results)
         if self._context.walls:
-            self._context.walls.show([result.output for result in results])
+            self._context.walls.show([result.output for result in results if result.output])
         return Gates(tuple(results))
 
     def _run_gate(self, gate: Gate, command: Command) -> CommandResult:
-        """Run a gate to its end; report its start while it works already."""
+        """Run a gate to its end. Its start is reported, and files for later are created, while it works already."""
 
-        def report(_: int = 0) -> None:
+        def on_start(_: int) -> None:
             self._emit(GateStarted(gate=gate.name))
+            self._context.folder.make_spares(command.label)
 
-        done = self._ended([self._spec(command)._replace(on_start=report, held=False)])[0]
+        done = self._ended([self._spec(command)._replace(on_start=on_start, held=False)])[0]
         if done.ended == "not-started":
-            report()
+            self._emit(GateStarted(gate=gate.name))
         return done
 
     def _explain(self, gates: Sequence[Gate], results: Sequence[GateResult]) -> None:

@@ -301,6 +301,12 @@ def records(home: str, first_run: str = "") -> Iterator[Json]:
                 yield record
 
 
+def open_sessions() -> list[Json]:
+    """Return the records of all sessions that have not been settled: their workspace, loop, name and run."""
+    home = dirs.state("ledger", "open")
+    return [_read(os.path.join(home, name)) for name in (files.list_if_readable(home) if home else ())]
+
+
 def calls_of(workspace: str, name: str | None = None) -> Iterator[Used]:
     """Yield a workspace's calls from the ledger, oldest first; nothing if the ledger can't be read."""
     real, home = os.path.realpath(workspace), dirs.state("ledger")

@@ -260,7 +260,7 @@ class GateEnded(Event, name="gate.ended"):
     gate: str  # name of the gate
     elapsed: float  # run time
     verdict: str  # `pass`, `exit 1`, `timeout 300s`, `command not found`, `not there yet`
-    output: str  # the file with its output
+    output: str  # the file with its output; empty if it passed and printed nothing
     said: str = ABSENT  # only if it failed: the last meaningful line of its output, or empty
 
 

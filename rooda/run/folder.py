@@ -29,7 +29,8 @@ class RunFolder:
         self._home = os.path.join(workspace, ".rooda")
         self._path = os.path.join(self._home, "runs", run)
         self._spares: list[tuple[str, int]] = []  # path and descriptor of each file that was created in advance
-        self._taken = 0  # files that were needed since `make_spares`
+        self._after, self._taken = "", 0  # the last process for `make_spares`, and how many files were needed since
+        self._needed: dict[str, int] = {}  # how many were needed after each kind of process, the last time
 
     def ready(self) -> str:
         """Return the path of the folder; create it if it is missing."""
@@ -65,19 +66,30 @@ class RunFolder:
         except OSError:
             return path, -1
 
-    def make_spares(self) -> None:
-        """Create as many files in advance as were needed since the last call, while a process works.
+    def make_spares(self, after: str) -> None:
+        """Create as many files in advance as were needed after the last process of this kind, while this one works.
 
-        Done between two agent calls it could take longer than all other work there: ext4 skips the inodes of recently
+        Done between two processes it could take longer than all other work there: ext4 skips the inodes of recently
         deleted files one by one.
         """
-        wanted, self._taken = min(max(self._taken, 1), MOST_SPARES), 0
+        self._needed[self._after], self._after, self._taken = self._taken, after, 0
+        wanted = min(self._needed.get(after, 1), MOST_SPARES)
         try:
             for number in range(len(self._spares), wanted):
                 path = os.path.join(self._path, f"{SPARE}-{number}")
                 self._spares.append((path, files.create_output(path)))
         except OSError:
             pass  # `output` will fail the same way and report it
+
+    def take_back(self, path: str) -> None:
+        """Keep an output file that is still empty as a spare one."""
+        spare = os.path.join(self._path, f"{SPARE}-{len(self._spares)}")
+        try:
+            files.rename(path, spare, synced=False)
+            self._spares.append((spare, files.open_output(spare)))
+        except OSError:
+            pass  # then there is one spare file less
+        self._taken -= 1
 
     def _renamed(self, path: str) -> int:
         """Rename a spare file to `path` and return its descriptor; 0 if there is none."""
@@ -203,7 +215,7 @@ def _runs(workspace: str) -> list[str]:
 
 # Orders from another terminal, saved in the run's folder: `rooda stop` with its reason, `rooda pause`.
 ORDER_FILE = "order"
-_UNREADABLE = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+_UNREADABLE = r"[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]"
 STOP, PAUSE = "stop", "pause"
 
 
@@ -222,7 +234,7 @@ def leave_order(folder: str, word: str, reason: str = "") -> bool:
 
 def readable(reason: str) -> str:
     """Replace undecodable bytes and terminal controls with `?`."""
-    return _UNREADABLE.sub("?", reason)
+    return re.sub(_UNREADABLE, "?", reason)
 
 
 def take_back_order(folder: str) -> None:

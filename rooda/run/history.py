@@ -103,6 +103,11 @@ class SessionState:
         if isinstance(ran, int | float) and 0 <= ran < MOST:
             self.reported_seconds = max(self.reported_seconds or 0.0, float(ran))
 
+    def number_of(self, record: Json) -> int:
+        """Return the iteration that the event just added belongs to, as on the screen; in a flow, of the top node."""
+        number = {**record, **self._number}.get("display", 0)
+        return number if isinstance(number, int) else 0
+
     def used(self, prices: Pricing) -> Iterator[Used]:
         """Yield all calls of an ended session.
 
@@ -332,7 +337,7 @@ def lines(path: str, offset: int = 0) -> Iterator[tuple[int, bytes]]:
 def located(record: Json, folder: str) -> Json:
     """Return the event with the path of its output changed to the one in `folder`, the run's own folder."""
     key = "output" if record["event"] == "gate.ended" else "transcript"
-    return {**record, key: run_folder.transcript_in(folder, record[key])} if key in record else record
+    return {**record, key: run_folder.transcript_in(folder, record[key])} if record.get(key) else record
 
 
 def _lines_if_there(path: str, offset: int) -> Iterator[tuple[int, bytes]]:

@@ -85,7 +85,7 @@ class Hooks:
                 break
             signals.wait(left)
         yield from self._reap()
-        ending.spared.clear()  # hooks that still run are ended with all other processes of the run
+        ending.spared.difference_update(self._running)  # hooks that still run are ended with all other processes
         self._running.clear()
 
     def _facts(self, name: str, record: Json) -> Json:

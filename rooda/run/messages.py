@@ -56,7 +56,7 @@ def limits_in(folder: str) -> dict[str, float]:
 
 
 def has_note(folder: str) -> bool:
-    """True if the session with this folder has a note that no prompt had yet."""
+    """True if this session's folder has a note that has not been added to a prompt yet."""
     return any(each.kind == NOTE and _given(each) is None for each in _messages(folder, lambda _: None))
 
 

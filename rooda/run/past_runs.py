@@ -7,7 +7,7 @@ from typing import NamedTuple
 from rooda.base.json import Json
 from rooda.run import ended, folder
 from rooda.run.events import NAME
-from rooda.run.history import Pricing, SessionLog
+from rooda.run.history import Logs, Pricing, SessionLog
 from rooda.run.spending import Spent, Used, total
 
 
@@ -55,9 +55,9 @@ class PastRun(NamedTuple):
         return ended.of_end(self.last.ended)
 
 
-def past_runs(workspace: str, name: str | None = None) -> list[PastRun]:
+def past_runs(workspace: str, name: str | None = None, log: Logs = SessionLog) -> list[PastRun]:
     """Return the runs of a workspace, or of the loop or run `name`, newest first."""
-    found = [each for each in map(_session, folder.all_of(workspace, name)) if each.opening]
+    found = [session for path in folder.all_of(workspace, name) if (session := _session(path, log)).opening]
     groups: dict[str, list[SessionLog]] = {}  # by the session that started the run, ordered by last session
     begun: dict[tuple[str, str], str] = {}
     for session in found:
@@ -66,6 +66,51 @@ def past_runs(workspace: str, name: str | None = None) -> list[PastRun]:
             begun[loop] = session.run
         groups[begun[loop]] = [*groups.pop(begun[loop], []), session]
     return [PastRun(tuple(sessions)) for sessions in reversed(groups.values())]
+
+
+def newest_runs(workspace: str, most: int, log: Logs = SessionLog) -> list[PastRun]:
+    """Return at most `most` runs, newest first, like `past_runs`; reads only the logs of these runs."""
+    groups: dict[tuple[str, str], list[list[SessionLog]]] = {}  # by loop; the last list of each may be incomplete
+    order: list[list[SessionLog]] = []
+    whole: set[int] = set()  # ids of the lists that have the start of their run
+    for path in reversed(folder.all_of(workspace, None)):
+        if len(order) >= most and len(whole) == len(order):
+            break
+        session = _session(path, log)
+        found = groups.setdefault((session.loop, folder.loop_of(session.run)), []) if session.opening else None
+        if found is None or (len(order) >= most and (not found or id(found[-1]) in whole)):
+            continue
+        if not found or id(found[-1]) in whole:
+            found.append([])
+            order.append(found[-1])
+        found[-1].insert(0, session)
+        if session.opening["event"] == "run.started":
+            whole.add(id(found[-1]))
+    return [PastRun(tuple(sessions)) for sessions in order]
+
+
+def run_of(workspace: str, run: str, log: Logs = SessionLog) -> tuple[PastRun, str] | None:
+    """Return the run that has the session `run`, and the session that began the next one ("": none).
+
+    Reads only the logs of this run; None if there is no such session.
+    """
+    paths = folder.all_of(workspace, folder.loop_of(run))
+    at = next((place for place, path in enumerate(paths) if os.path.basename(path) == run), None)
+    if at is None or not (found := [_session(paths[at], log)])[0].opening:
+        return None
+    loop, after = found[0].loop, ""
+    for path in reversed(paths[:at]):
+        if found[0].opening["event"] == "run.started":
+            break
+        if (session := _session(path, log)).opening and session.loop == loop:
+            found.insert(0, session)
+    for path in paths[at + 1 :]:
+        if (session := _session(path, log)).opening and session.loop == loop:
+            if session.opening["event"] == "run.started":
+                after = session.run
+                break
+            found.append(session)
+    return PastRun(tuple(found)), after
 
 
 def with_deleted(runs: list[PastRun], calls: Iterable[Used]) -> list[PastRun]:
@@ -88,17 +133,18 @@ def newest_run(workspace: str) -> PastRun | None:
 
 def spent(run: PastRun, running: bool, prices: Pricing) -> Spent:
     """Return the total usage of a run, from all places where costs are recorded."""
-    return total(_calls(run, running, prices))
+    return total(calls(run, running, prices))
 
 
-def _calls(run: PastRun, running: bool, prices: Pricing) -> Iterator[Used]:
+def calls(run: PastRun, running: bool, prices: Pricing) -> Iterator[Used]:
+    """Yield the calls of a run that are on record."""
     yield from run.deleted
     for session in run.sessions:
         yield from session.calls if running and session is run.last else session.used(prices)
 
 
-def _session(path: str) -> SessionLog:
-    return SessionLog(os.path.join(path, NAME)).refresh()
+def _session(path: str, log: Logs) -> SessionLog:
+    return log(os.path.join(path, NAME)).refresh()
 
 
 def is_running(run: PastRun, live: Collection[str]) -> bool:

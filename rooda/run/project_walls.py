@@ -5,14 +5,14 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from rooda.base import dirs, files
+from rooda.base import dirs, files, signing
 from rooda.base.workspace_files import upward
 from rooda.git import traces
-from rooda.processes.sandbox import HIDDEN, NOTHING, READ, SEALED, WRITE, Mount, is_below
+from rooda.processes.sandbox import HIDDEN, NOTHING, READ, SEALED, WRITE, Mount, hidden, is_below
 from rooda.run.setup import Sandbox
 
 # Paths in a git folder that are read-only, since they start programs or rooda relies on them; folders end with a slash.
-GIT_WALLS = ("config", "config.worktree", "hooks/", "info/", "rooda/", "refs/rooda/", "modules", "worktrees")
+GIT_WALLS = ("config", "config.worktree", "hooks/", "info/", "rooda/", "refs/rooda/", "modules/", "worktrees/")
 WORK_TREE_WALLS = ("commondir", "gitdir", "config.worktree")
 IDENTITY = ("~/.gitconfig", "~/.config/git/config", "~/.config/git/ignore", "~/.config/git/attributes")
 # Toolchains in a home folder, with their download caches, since gates have no network.
@@ -44,6 +44,8 @@ def refusal(project: Project) -> str:
     """Return why this project can't run in a sandbox; "" if it can."""
     if project.top == "/" or is_below(project.home or "/nowhere", (project.top,)):
         return f"the project {project.top} contains the home folder"
+    if project.home == "/":
+        return "HOME is /, which can't be hidden; set HOME to another folder"
     if os.path.islink(os.path.join(project.top, ".git")):
         return f"{os.path.join(project.top, '.git')} is a link"
     if os.geteuid() == 0 and os.stat(project.top).st_uid != 0:
@@ -71,14 +73,29 @@ def of_project(project: Project, writable: bool) -> Iterator[Mount]:
     walls = [os.path.join(project.common, name.rstrip("/")) for name in GIT_WALLS] if project.common else []
     if project.git != project.common:
         walls += [os.path.join(project.git, name) for name in WORK_TREE_WALLS]
-    for path in walls:
-        if os.path.exists(path) and not os.path.islink(path):
-            yield Mount(READ, path)
+    for path in walls:  # a link itself can't be mounted; GuardedFiles restores it
+        real = os.path.realpath(path)
+        if os.path.exists(path) and not is_below(project.top, (real,)):
+            yield Mount(READ, real)
     main = traces.in_main_tree(project.workspace)
     for folder in dict.fromkeys((*upward(project.workspace), *upward(main))):
         state = os.path.join(folder, ".rooda")
         if os.path.isdir(state) and not os.path.islink(state):
             yield Mount(SEALED, state)
+
+
+def of_rooda(project: Project) -> Iterator[Mount]:
+    """Yield mounts that hide rooda's state and key, if they are not in HOME, or in the project."""
+    for path in map(os.path.realpath, filter(None, (dirs.state(), signing.path()))):
+        concealed = is_below(path, (*HIDDEN, project.home or "/nowhere")) and not is_below(path, (project.top,))
+        if os.path.exists(path) and not concealed:
+            yield Mount(SEALED if os.path.isdir(path) else NOTHING, path)
+
+
+def of_machine(project: Project, sandbox: Sandbox) -> list[Mount]:
+    """Return the mounts that hide the rest of the machine, except sockets in the project and in opened paths."""
+    opened = [os.path.realpath(expanded(project, name)) for name in (*sandbox.read, *sandbox.write)]
+    return hidden([project.top, *opened, *filter(None, (project.home,))])
 
 
 def of_home(project: Project, private: str, env: Mapping[str, str], program: str) -> Iterator[Mount]:

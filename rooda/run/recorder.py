@@ -113,7 +113,7 @@ class Recorder:
         self._problems.attempt(lambda: self._take_from_one_read(wanted), "No snapshot")
 
     def _consequence(self) -> str:
-        """Take no snapshots any more if git has failed before the first one; return a text that says so."""
+        """Disable snapshots if git failed at the first one; return a warning that says so."""
         self._failed = self._taker is None
         return "; the loop continues without snapshots" if self._failed else ""
 

@@ -59,7 +59,7 @@ class GateResult(NamedTuple):
     name: str
     seconds: float
     verdict: str
-    output: str = ""  # path
+    output: str = ""  # path; "" if it passed and printed nothing
 
 
 class Gates(NamedTuple):

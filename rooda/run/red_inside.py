@@ -2,28 +2,39 @@
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from rooda.base import clock, files
+from rooda.base.json import Json
 from rooda.base.secret_names import looks_secret
 from rooda.processes import supervise
+from rooda.processes.sandbox import is_below, sockets
 from rooda.processes.signals import SignalSource
 from rooda.run.setup import Sandbox, Setup
 from rooda.run.walls import HOSTS, ON, PASSED, SessionWalls, matcher
 
+OUTSIDE = "gates = false"
 QUICK = 20.0  # seconds; a slower gate is not run again to find the line
 LONGEST = 120.0  # seconds of one run
-MOST_PORTS = 12
+SEARCH = 180.0  # seconds of the search for what a gate needs
+MOST_PORTS = 200
+MOST_LISTED = 8  # settings; a gate that seems to need more should run outside
 _LISTENING = "0A"  # in /proc/net/tcp
-_HERE = ("0100007F", "00000000")  # addresses in /proc/net/tcp that loopback reaches
+# Addresses in /proc/net/tcp and tcp6 that loopback reaches
+_HERE = ("0100007F", "00000000", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F")
+# Parts of the paths of sockets through which a process could leave the sandbox
+_WAYS_OUT = """
+    docker containerd podman crio buildkit dbus /bus systemd ssh- gpg S.g X11 ICE wayland pulse pipewire snapd lxd
+    libvirt tmux screen at-spi keyring vscode
+"""
 
 
-class Opening(NamedTuple):
-    """Settings that open the sandbox a little, and their lines."""
+class Need(NamedTuple):
+    """Something that the sandbox withholds from a gate: an entry for a list in [sandbox]."""
 
-    sandbox: Sandbox
-    lines: tuple[str, ...]
+    key: str  # hosts, read or environment
+    value: str
 
 
 class Trial:
@@ -52,51 +63,61 @@ class Trial:
         """Return the lines of [sandbox] that make a red gate green; None if it is red outside, too."""
         if not self.passes(command, None):
             return None
-        if self.seconds < QUICK:
-            for opening in self._openings():
-                if self._signals.count:
-                    break
-                if self.passes(command, opening.sandbox):
-                    return self._narrowed(command, opening).lines
-        return ("gates = false",)
+        found = self._search(command) if self.seconds < QUICK else None
+        return found or (OUTSIDE,)
 
-    def _openings(self) -> Iterator[Opening]:
-        ports, names = listening_ports(), self._names()
-        for port in ports[:MOST_PORTS]:
-            yield self._with_hosts([f"localhost:{port}"])
-        yield Opening(self._sandbox._replace(gate_network=ON), ('gate_network = "on"',))
-        if names:
-            yield self._with_variables(names)
-            opened = self._with_variables(names)
-            sandbox = opened.sandbox._replace(gate_network=ON)
-            yield Opening(sandbox, ('gate_network = "on"', *opened.lines))
+    def _search(self, command: str) -> tuple[str, ...] | None:
+        """Open all that the gate could need, in steps; then find out what it does need. None if nothing helps."""
+        until = clock.monotonic() + SEARCH
+        here = [Need("hosts", f"localhost:{port}") for port in listening_ports()[:MOST_PORTS]]
+        here += [Need("read", path) for path in listening_sockets(self._workspace)]
+        plain, secret = self._variables()
+        steps = ((here, ""), ([*here, *plain], ""), ([*here, *plain], ON), ([*here, *plain, *secret], ON))
+        for needs, network in steps:
+            if self._signals.count or clock.monotonic() > until:
+                return None
+            if self._helps(command, needs, network):
+                network = "" if network and self._helps(command, needs, "") else network
+                least = self._least(command, needs, network, until)
+                return self._lines(least, network) if len(least) <= MOST_LISTED else None
+        return None
 
-    def _narrowed(self, command: str, opening: Opening) -> Opening:
-        """Return the opening with as few variables as the gate needs, if it needs only those."""
-        names = list(opening.sandbox.environment[len(self._sandbox.environment) :])
-        if opening.sandbox.gate_network != self._sandbox.gate_network:
-            return opening
-        while len(names) > 1:
-            middle = len(names) // 2
-            halves = (names[:middle], names[middle:])
-            good = next((half for half in halves if self.passes(command, self._with_variables(half).sandbox)), None)
-            if good is None:
+    def _least(self, command: str, needs: list[Need], network: str, until: float) -> list[Need]:
+        """Return a minimal set of needs with which the gate is green; larger than minimal if time runs out."""
+        size = max(len(needs) // 2, 1)
+        while needs and clock.monotonic() < until and not self._signals.count:
+            parts = [needs[at : at + size] for at in range(0, len(needs), size)]
+            rests = [[need for need in needs if need not in part] for part in parts]
+            smaller = next((rest for rest in rests if self._helps(command, rest, network)), None)
+            if smaller is not None:
+                needs = smaller
+                size = min(size, max(len(needs) // 2, 1))
+            elif size == 1:
                 break
-            names = good
-        return self._with_variables(names) if names else opening
+            else:
+                size //= 2
+        return needs
 
-    def _with_hosts(self, hosts: Sequence[str]) -> Opening:
-        sandbox = self._sandbox._replace(hosts=(*self._sandbox.hosts, *hosts), gate_network=HOSTS)
-        return Opening(sandbox, (f"hosts = {_array(hosts)}", f'gate_network = "{HOSTS}"'))
+    def _helps(self, command: str, needs: Sequence[Need], network: str) -> bool:
+        sandbox = self._sandbox
+        for need in needs:
+            more: Json = {need.key: (*getattr(sandbox, need.key), need.value)}
+            sandbox = sandbox._replace(**more)
+        opened = network or (HOSTS if any(need.key == "hosts" for need in needs) else sandbox.gate_network)
+        return self.passes(command, sandbox._replace(gate_network=opened))
 
-    def _with_variables(self, names: Sequence[str]) -> Opening:
-        sandbox = self._sandbox._replace(environment=(*self._sandbox.environment, *names))
-        return Opening(sandbox, (f"environment = {_array(names)}",))
+    def _lines(self, needs: Sequence[Need], network: str) -> tuple[str, ...]:
+        keys = dict.fromkeys(need.key for need in needs)
+        lines = [f"{key} = {_array([need.value for need in needs if need.key == key])}" for key in keys]
+        network = network or (HOSTS if "hosts" in keys else "")
+        return (*lines, *((f'gate_network = "{network}"',) if network else ()))
 
-    def _names(self) -> list[str]:
-        """Return the variables that the sandbox leaves out and that hold no key."""
+    def _variables(self) -> tuple[list[Need], list[Need]]:
+        """Return the variables that the sandbox leaves out: those that hold no key, and the others."""
         known = matcher((*PASSED.split(), *self._sandbox.environment))
-        return [name for name in self._env if not known(name) and not looks_secret(name) and name != "TMPDIR"]
+        names = [name for name in self._env if not known(name) and name != "TMPDIR"]
+        plain = [Need("environment", name) for name in names if not looks_secret(name)]
+        return plain, [Need("environment", name) for name in names if looks_secret(name)]
 
 
 def _array(names: Sequence[str]) -> str:
@@ -117,6 +138,17 @@ def listening_ports() -> list[int]:
             if state == _LISTENING and (address in _HERE or not address.strip("0")):
                 found.add(int(port, 16))
     return sorted(found)
+
+
+def listening_sockets(workspace: str) -> list[str]:
+    """Return the Unix sockets of services that the sandbox hides, without those that would be a way out of it."""
+    return [
+        path
+        for path in sockets()
+        if not any(part in path for part in _WAYS_OUT.split())
+        and not is_below(path, (os.path.realpath(workspace),))
+        and os.access(path, os.W_OK)
+    ]
 
 
 def joined(lines: Sequence[str]) -> tuple[str, ...]:
@@ -140,4 +172,5 @@ def _toml(value: list[str] | str | bool) -> str:
 
 def sentence(gate: str, lines: Sequence[str]) -> str:
     """Return what to say about a gate that is red only in the sandbox."""
-    return f"The gate {gate} is red only in the sandbox. What helps, in [sandbox]: {'; '.join(lines)}"
+    text = f"The gate {gate} is red only in the sandbox. What helps, in [sandbox]: {'; '.join(lines)}"
+    return f"{text}, or the files that it needs: read, write (docs/sandbox.md)" if OUTSIDE in lines else text

@@ -20,10 +20,11 @@ from rooda.processes.supervise import Periodic
 from rooda.run import folder as run_folder
 from rooda.run import hooks, installed, workspaces
 from rooda.run.budget import BudgetGate
-from rooda.run.budgets import shared
+from rooda.run.budgets import Purse, shared
 from rooda.run.calls import AgentCalls
 from rooda.run.commands import CommandRunner, limits_of
 from rooda.run.cost_ledger import CostLedger, Place
+from rooda.run.counts import Counting
 from rooda.run.ended import of_end
 from rooda.run.event_records import (
     BudgetExceeded,
@@ -40,13 +41,15 @@ from rooda.run.folder import RunFolder, new_id
 from rooda.run.messages import Inbox
 from rooda.run.prompts import Measure, PromptFile
 from rooda.run.records import TURN_EVENTS, Command, CommandResult, Gate, Gates, Owner
-from rooda.run.setup import Setup, Watch, is_walled
+from rooda.run.setup import Setup, Watch, collector, is_walled
 from rooda.run.spending import BudgetUse
 from rooda.run.summary import Summing
 
 if TYPE_CHECKING:
     from rooda.processes.systemd import ManagerNotifier
+    from rooda.run.leg import Leg
     from rooda.run.recorder import Recorder
+    from rooda.run.telemetry import Telemetry
     from rooda.run.walls import SessionWalls
 
 CLOCK_INTERVAL = 60.0  # seconds between checks of the clock, which may be set during a wait
@@ -80,6 +83,7 @@ class Session:
         self._hooks = self._hooks_of(owner)
         self._journal = Journal(folder, loop=kind.name, **{kind.name_field: owner.name})
         self._events = Events(self._journal, self._session_end)
+        self._leg = self._connected()
         self.emit: Emit = self._events.emit
         self.hide(self.context.env)
         run_folder.note_origin(folder, self.context.env, workspace, owner)
@@ -99,12 +103,38 @@ class Session:
 
     def _report_walls(self) -> None:
         if self._walls and (self._walls.mode != "off" or self._walls.why_off):
-            from rooda.run.event_records import SandboxChosen
+            from rooda.run.event_records import Problem, SandboxChosen
 
             self.emit(SandboxChosen(mode=self._walls.mode, why=self._walls.why_off))
+            for text in self._walls.remarks:
+                self.emit(Problem(text=text))
+
+    def _connected(self) -> "Leg | None":
+        """Return the leg of the fleet that this loop works in; None for any other loop."""
+        if not (path := os.environ.get(command.IN_LEG)):
+            return None
+        from rooda.run import leg
+
+        return leg.connected(path, self._signals)
+
+    def _telemetry_of(self, owner: Owner) -> "Telemetry | None":
+        """Start the export of this session, and let agents take part in it; None if telemetry is off."""
+        endpoint = collector(owner.setup, os.environ)
+        if not endpoint:
+            return None
+        from rooda.run import telemetry
+
+        place = telemetry.Session(self.context.workspace, owner, self.folder.run, endpoint)
+        made = telemetry.start(place, self._events.warn)
+        if made:
+            self._events.subscribe(made.add, made.events)
+            self.context = self.context._replace(tracing=made)
+        return made
 
     def _lend(self, owner: Owner) -> bool:
         """Publish each turn if this is the clone of a task, which is in no list of workspaces; False if it isn't."""
+        if self._leg:
+            return True  # its worker publishes
         top = traces.clone_around(self.context.workspace)
         if not top:
             return False
@@ -133,11 +163,16 @@ class Session:
             owner.setup.watch.begin(self.folder.run, self.context.workspace)
         return owner.setup.watch
 
-    def _purse_of(self, owner: Owner) -> CostLedger:
+    def _purse_of(self, owner: Owner) -> Purse:
         place = Place(self.context.workspace, owner.kind.name, owner.name, self.folder.run)
         agent = owner.setup.agent
         budgets = shared(owner.setup.budgets, os.environ)
-        return CostLedger(place, budgets, lambda: agent.prices if agent else {}, self._events.warn)
+        purse = CostLedger(place, budgets, lambda: agent.prices if agent else {}, self._events.warn)
+        if not self._leg:
+            return purse
+        from rooda.run.leg import LegPurse
+
+        return LegPurse(purse, self._leg, self.folder.run)
 
     def _budget_gate(self, owner: Owner) -> BudgetGate:
         installed.guard()
@@ -180,6 +215,8 @@ class Session:
         self._events.subscribe(show)
         self._summing = Summing(self.context.workspace, owner, self.folder.run, self.emit)
         self._events.subscribe(self._summing.add, self._summing.events)
+        self._counting = Counting(self.context.workspace, owner, self.folder.run)
+        self._events.subscribe(self._counting.add, self._counting.events)
         if self._notifier:
             self._events.subscribe(self._notifier.report, self._notifier.EVENTS)
         if self._hooks:
@@ -191,8 +228,12 @@ class Session:
             events = (*TURN_EVENTS, *owner.kind.turn_events)
             self._events.subscribe_ahead(recorder.before, events)
             self._events.subscribe(recorder.after, events)
+        if self._leg:
+            self._events.subscribe_ahead(self._leg.publish, ("resting",))
+            self._events.subscribe(self._leg.close_turn, owner.kind.turn_ends)
         if problem := signing.problem():
             self._events.warn(problem)
+        self._telemetry = self._telemetry_of(owner)
 
     def _run_hooks(self, record: Json) -> None:
         for problem in self._hooks.run(record) if self._hooks else ():
@@ -272,6 +313,8 @@ class Session:
         """End every process of the session and close its files."""
         for problem in self._hooks.finish() if self._hooks else ():
             self._events.warn(problem)
+        if self._telemetry:
+            self._telemetry.close()
         self.calls.sync_state()
         ending.spared.discard(self._awake)
         supervise.end_leftovers(self._signals, self._limits.grace)
@@ -280,10 +323,13 @@ class Session:
         if self._walls:
             self._walls.close()
         self._purse.close()
+        self._counting.close()
         self._journal.sync()
         self._journal.close()
         self.folder.close()
         self._ledger.close()
+        if self._leg:
+            self._leg.close()
 
     def _session_end(self, ended: Json) -> SessionEnd:
         """Return the fields of `run.ended` that all kinds share, such as run time, state and summary."""
@@ -302,7 +348,12 @@ def _environment(owner: Owner, run: str) -> dict[str, str]:
     """Return the environment of all agents and commands."""
     kind = owner.kind
     named = {kind.name_variable: owner.name} if kind.name_variable else {}
-    return {**command.base_environment(), "ROODA_RUN": run, "ROODA_LOOP": kind.name, **named}
+    base = command.base_environment()
+    if collector(owner.setup, base):
+        from rooda.run import telemetry
+
+        base = telemetry.without_keys(base)
+    return {**base, "ROODA_RUN": run, "ROODA_LOOP": kind.name, **named}
 
 
 def _context(

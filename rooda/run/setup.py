@@ -67,6 +67,9 @@ class Watch(Protocol):
     def end(self, run: str, workspace: str) -> None: ...
 
 
+OTLP_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"  # the address of a collector; the variable of OpenTelemetry
+
+
 class Setup(NamedTuple):
     """The settings that every kind of loop has, resolved from all settings files, variables and options."""
 
@@ -89,10 +92,18 @@ class Setup(NamedTuple):
     worktree: NewWorktree = NewWorktree()
     sandbox: Sandbox = Sandbox()
     unknown_call: float = 0.0  # dollars to assume for a call of unknown cost; 0 = none
+    telemetry: str = ""  # address of a collector of OpenTelemetry's; "": only if a variable names one
 
     def value(self, key: str, kind: Callable[[Any], T]) -> T:
         """Return a setting from `further`, converted to a type: `setup.value("key", float)`."""
         return kind(self.further[key])
+
+
+def collector(setup: Setup, environ: Mapping[str, str]) -> str:
+    """Return the address to which telemetry is sent; "" = none. The variable beats the setting."""
+    if environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        return ""
+    return environ.get(OTLP_ENDPOINT, "").strip() or setup.telemetry
 
 
 def is_walled(setup: Setup) -> bool:

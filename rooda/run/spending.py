@@ -67,6 +67,27 @@ def total(calls: Iterable[Used]) -> Spent:
     return spent
 
 
+def usage_row(key: str, calls: list[Used]) -> Json:
+    """Return the object of `rooda usage --json` for some calls."""
+    spent = total(calls)
+    tokens = [sum(column) for column in zip(*(call.usage or Usage() for call in calls), strict=True)]
+    costs = {source: sum(call.cost or 0.0 for call in calls if call.source == source) for source in _sources(calls)}
+    return {
+        "name": key,
+        "calls": spent.calls,
+        "seconds": round(spent.seconds, 3),
+        **dict(zip(Usage._fields, tokens or Usage(), strict=True)),
+        "calls_without_usage": sum(call.usage is None for call in calls),
+        "cost": round(spent.cost, 6) if spent.unknown < spent.calls else None,
+        "cost_by_source": {source: round(cost, 6) for source, cost in costs.items()},
+        "calls_of_unknown_cost": spent.unknown,
+    }
+
+
+def _sources(calls: list[Used]) -> list[str]:
+    return sorted({call.source for call in calls if call.cost is not None})
+
+
 def plus(one: Spent, other: Spent) -> Spent:
     return Spent(
         one.calls + other.calls,
@@ -126,7 +147,7 @@ def in_words(cause: Cause) -> str:
         return f"Token limit reached: {cause.used:,.0f} of {cause.limit:,.0f}"
     if cause.kind == "time":
         return f"Time limit reached: {format_short(cause.used)} of {format_short(cause.limit)}"
-    if cause.kind == "upgrade":
+    if cause.kind in ("upgrade", "handover"):
         return cause.problem
     return f"Usage limit of {cause.account} until {cause.until}" if cause.kind == "account" else ""
 
@@ -135,6 +156,7 @@ _BUDGETS = {
     "run": "Limit of this `rooda tasks run`",
     "day": "Daily budget",
     "project": "Project budget",
+    "batch": "Budget of the batch",
     "agent": "Daily budget of {}",
 }
 

@@ -58,7 +58,7 @@ class Tally:
             self.refused |= {str(record["host"]): None}
         elif event == "baseline.ended":
             self.red_before = [str(name) for name in record["failed"]]
-        elif event in self._turn_ends and not _is_below_top(record):
+        elif event in self._turn_ends and not is_below_top(record):
             self._add_turn(record)
 
     def add_spent(self, spent: Spent) -> None:
@@ -79,7 +79,7 @@ class Tally:
         return Spent(self.calls, self.cost, self.unknown, self.tokens)
 
     def _add_turn(self, record: Json) -> None:
-        outcome = record.get("outcome") or ("failure" if record.get("accepted") is False else "success")
+        outcome = outcome_of(record)
         self._started = self._open = False
         self.iterations += 1
         self.failed += outcome == "failure"
@@ -104,6 +104,11 @@ class Tally:
         }
 
 
-def _is_below_top(record: Json) -> bool:
+def outcome_of(record: Json) -> str:
+    """Return the outcome of an iteration, from the event that ends it: `success`, `failure` or `interrupted`."""
+    return str(record.get("outcome") or ("failure" if record.get("accepted") is False else "success"))
+
+
+def is_below_top(record: Json) -> bool:
     """True if the event is of a flow's node below the top one; in a reflex loop `level` is a phase, A or B."""
     return isinstance(level := record.get("level"), int) and level > 0

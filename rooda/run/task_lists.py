@@ -167,7 +167,7 @@ def _comments(text: str) -> Iterator[str]:
 
 
 def _written_needs(body: list[_Line]) -> list[str]:
-    """Return the ids in lines such as `**Depends on:** Task 1`, with a `?` before each: it may not be a task's id."""
+    """Return the ids in lines such as `**Depends on:** Task 1`, marked with `?`: they may not be ids of tasks."""
     lines = [_NEEDS.match(line.text) for line in body if not line.code]
     return [f"?{found[0]}" for line in lines if line for found in _ID.finditer(line[1])]
 
@@ -200,7 +200,7 @@ class _Box(NamedTuple):
         return (*((first,) if first.command else ()), *inner)
 
     def item(self, words: str = "") -> Item:
-        """Return the task. `words`: its text without id and labels, if it has such."""
+        """Return the task. `words`: its text without its id and labels, if it has any."""
         words = words or self.words
         title = check_of(words).name
         return Item("", title, self._text(words), self.done, self.checks(words), (), self.line.number, self.section)

@@ -54,8 +54,11 @@ def _zeroed(data: bytes) -> bytes:
     The count stays exact: each group of up to three digits is one token. With digits of other scripts this is not
     certain, so a text that has any is returned unchanged.
     """
-    classes = data.translate(_CLASSES)
-    return data if b"0x" in classes or b"x0" in classes else data.translate(_ZEROS)
+    if not data.isascii():
+        classes = data.translate(_CLASSES)
+        if b"0x" in classes or b"x0" in classes:
+            return data
+    return data.translate(_ZEROS)
 
 
 def _key(data: bytes) -> str:

@@ -6,18 +6,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from rooda.agents.command import report_path
+from rooda.agents.reader import reader
 from rooda.agents.records import Agent
-from rooda.base import dirs, files
+from rooda.base import files
 from rooda.base.secret_names import looks_secret
 from rooda.errors import ConfigProblem, RoodaError
 from rooda.processes import proxy
 from rooda.processes import sandbox as bubblewrap
 from rooda.processes.proxy import Proxy, Rule, rule_of
-from rooda.processes.sandbox import READ, Gate, Mount
+from rooda.processes.sandbox import READ, WRITE, Gate, Mount
 from rooda.processes.supervise import Most, Spec
-from rooda.run import project_walls
+from rooda.run import private_homes, project_walls
 from rooda.run.event_records import Emit, FilesRestored, NetworkRefused, Problem
-from rooda.run.guarded_files import GuardedFiles
+from rooda.run.guarded_files import MOST, GuardedFiles
 from rooda.run.logins import Logins
 from rooda.run.setup import Sandbox, Setup
 
@@ -27,9 +29,17 @@ ADDRESSES = ("_BASE_URL", "_API_BASE", "_ENDPOINT", "_HOST")  # endings of varia
 PASSED = """
     PATH HOME USER LOGNAME SHELL LANG LANGUAGE LC_* TERM COLORTERM NO_COLOR FORCE_COLOR TZ CI VIRTUAL_ENV
     GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL GIT_COMMITTER_NAME GIT_COMMITTER_EMAIL GIT_CONFIG_NOSYSTEM
+    TRACEPARENT TRACESTATE
     ROODA_CALL ROODA_RUN ROODA_ITERATION ROODA_LOOP ROODA_PROCEDURE ROODA_MODEL
 """
 TOOLCHAIN = ("_HOME", "_ROOT")  # endings of variables that name a toolchain's folder
+# Settings of git without which it would try to write .git/config and .git/info, and complain.
+GIT_SETTINGS = {
+    "GIT_CONFIG_COUNT": "2",
+    **{"GIT_CONFIG_KEY_0": "branch.autoSetupMerge", "GIT_CONFIG_VALUE_0": "false"},
+    **{"GIT_CONFIG_KEY_1": "repack.updateServerInfo", "GIT_CONFIG_VALUE_1": "false"},
+}
+MOST_REFUSED = 50  # hosts that a session reports
 MOST_SHOWN = 20  # output files of gates that an agent can read
 
 
@@ -45,6 +55,7 @@ def chosen(wanted: str, workspace: str) -> Chosen:
     if wanted == OFF:
         return Chosen(OFF)
     why = bubblewrap.problem() or project_walls.refusal(project_walls.project_of(workspace, os.environ))
+    why = why or private_homes.problem()
     if not why:
         return Chosen(WORKSPACE if wanted == AUTO else wanted)
     if wanted == AUTO:
@@ -78,6 +89,7 @@ class SessionWalls:
             self._chosen[None] = outside
         self.mode = next((each.mode for each in self._chosen.values() if each.mode != OFF), OFF)
         self.why_off = next((each.why for each in self._chosen.values() if each.why), "")
+        self.remarks = list(self._remarks(setup.agent.choices if setup.agent else (), sandbox))
         self._logins: dict[str, Logins] = {}
         self._usual: dict[tuple[str, str, str], list[Mount]] = {}  # by home, program and PATH
         self._sandbox = self.sandbox = sandbox._replace(mode=self._chosen[None].mode)
@@ -90,6 +102,18 @@ class SessionWalls:
         self._guarded, self._rounds = GuardedFiles(self._project, sandbox.allow), 0
         project_walls.prepare(self._project)
 
+    def _remarks(self, agents: Sequence[Agent], sandbox: Sandbox) -> Iterator[str]:
+        """Yield what the user should know about agents in the sandbox before they start."""
+        for agent in agents:
+            if self._chosen[agent.name].mode == OFF:
+                continue
+            who = f"the agent {agent.name}" if agent.name else "the command"
+            if agent.hosts is None and sandbox.network == AGENT and not sandbox.hosts:
+                hint = 'name them: [sandbox] hosts = ["…"], or set network = "on"'
+                yield f"rooda does not know which hosts {who} needs, so that it may reach no service; {hint}"
+            if agent.keep_background:
+                yield f"keep_background of {who} has no effect in the sandbox: its processes end with each call"
+
     @contextmanager
     def watched(self, folder: str, emit: Emit, who: Sequence[Agent | None] = (None,)) -> Iterator[None]:
         """Clean up after the processes that run in this context: put back guarded files, and report refused hosts.
@@ -99,15 +123,20 @@ class SessionWalls:
         """
         is_guarded = any(self._mode(each) != OFF for each in who)
         if is_guarded:
-            self._guarded.begin()
+            for name in self._guarded.begin():
+                emit(Problem(text=f"{name} is not guarded, because it has more than {MOST:,} files"))
         yield
         for problem in self._problems:
             emit(Problem(text=problem))
         self._problems = []
         for host in self._proxy.finish_round() if self._proxy else ():
-            if host not in self._refused:
-                self._refused.add(host)
+            if host in self._refused or len(self._refused) > MOST_REFUSED:
+                continue
+            self._refused.add(host)
+            if len(self._refused) <= MOST_REFUSED:
                 emit(NetworkRefused(host=host))
+            else:
+                emit(Problem(text=f"More than {MOST_REFUSED} hosts were refused; the others are not reported"))
         for logins in self._logins.values():
             logins.bring_back()
         self._logins.clear()
@@ -115,12 +144,14 @@ class SessionWalls:
             self._rounds += 1
             kept = os.path.join(folder, f"put-back-{self._rounds}")
             try:
-                paths = self._guarded.put_back(kept)
+                restored = self._guarded.put_back(kept)
             except (OSError, RoodaError) as problem:
                 emit(Problem(text=f"Guarded files can't be put back: {problem}"))
             else:
-                if paths:
-                    emit(FilesRestored(paths=paths, kept=kept))
+                for text in restored.problems:
+                    emit(Problem(text=f"An agent or a gate changed a guarded file that can't be put back: {text}"))
+                if restored.paths:
+                    emit(FilesRestored(paths=restored.paths, kept=kept))
 
     def show(self, paths: Sequence[str]) -> None:
         self._shown = paths[-MOST_SHOWN:]
@@ -132,12 +163,13 @@ class SessionWalls:
         if mode == OFF:
             return spec._replace(most=most)
         home = self._private_home(agent)
-        if agent:
+        if agent and self._project.home:
             self._logins[home] = Logins(self._project.home, home)
             self._logins[home].take_along(agent.login, agent.own_files)
         env = self._environment(spec.env, agent)
         program = _program(spec.argv[0], env, spec.cwd)
-        mounts = [*self._mounts(env, home, program, mode != READ_ONLY or not agent), *self._outputs(agent, prompt)]
+        mounts = [*self._mounts(env, home, program, mode != READ_ONLY or not agent)]
+        mounts += self._outputs(agent, prompt, spec.output)
         network, rules = self._network(agent, env)
         gate = Gate(self._opened, rules) if network == HOSTS else None
         words = bubblewrap.words_of(mounts, self._project.workspace, network == ON)
@@ -178,6 +210,7 @@ class SessionWalls:
         return problem
 
     def close(self) -> None:
+        self._guarded.close()
         if self._proxy:
             self._proxy.close()
 
@@ -189,22 +222,30 @@ class SessionWalls:
         key = (home, program, env.get("PATH", ""))
         if key not in self._usual:
             found = project_walls.of_home(self._project, home, env, program)
-            self._usual[key] = [*bubblewrap.hidden(), *found]
+            self._usual[key] = [*project_walls.of_machine(self._project, self._sandbox), *found]
         yield from self._usual[key]
         yield from project_walls.of_project(self._project, writable)
+        yield from project_walls.of_rooda(self._project)
         yield from project_walls.of_settings(self._project, self._sandbox)
 
-    def _outputs(self, agent: Agent | None, prompt: str) -> Iterator[Mount]:
-        """Yield mounts of the run's files that a process may read: outputs of the last gates, and its prompt file."""
+    def _outputs(self, agent: Agent | None, prompt: str, transcript: str) -> Iterator[Mount]:
+        """Yield mounts of the run's files: the outputs of the last gates, and the call's own prompt file and report."""
         needed = [prompt] if agent and agent.prompt == "file" else []
         for path in dict.fromkeys([*self._shown, *needed]):
             if os.path.isfile(path):
                 yield Mount(READ, os.path.realpath(path))
+        report = reader(agent.output).report if agent and "{report}" in agent.command else None
+        if report:
+            path = report_path(transcript)
+            if report.file:
+                files.make_folder(path)
+            else:
+                files.write(path, b"", 0o600)
+            yield Mount(WRITE, os.path.realpath(path))
 
     def _private_home(self, agent: Agent | None) -> str:
         """Return the folder that is HOME in the sandbox: one for each project and CLI, and one for its commands."""
-        key = files.sha256(files.to_bytes(self._project.top))[:16]
-        return dirs.make_state("homes", key, (agent.cli or "command") if agent else "gates")
+        return private_homes.home_of(self._project.top, (agent.cli or "command") if agent else "gates")
 
     def _environment(self, env: Mapping[str, str], agent: Agent | None) -> dict[str, str]:
         """Return the variables that a process gets: those on the allow list, and those that its agent needs."""
@@ -212,7 +253,8 @@ class SessionWalls:
         named = matcher((*PASSED.split(), *self._sandbox.environment, *own))
         paths = env.get("PATH", "").split(os.pathsep)
         found = {key: value for key, value in env.items() if named(key) or _is_toolchain(key, value, paths)}
-        return {**found, "TMPDIR": "/tmp"}
+        own_git = {} if "GIT_CONFIG_COUNT" in found else GIT_SETTINGS
+        return {**found, **own_git, "TMPDIR": "/tmp"}
 
 
 def matcher(names: Sequence[str]) -> Callable[[str], bool]:
@@ -238,7 +280,7 @@ def _program(name: str, env: Mapping[str, str], cwd: str) -> str:
 
 
 def _here(cwd: str) -> str:
-    """Return the current folder: a start from it is faster, and bubblewrap changes to the right one anyway."""
+    """Return the current folder. Starting a process there is faster, and bubblewrap changes to the right one anyway."""
     try:
         return os.getcwd()
     except OSError:

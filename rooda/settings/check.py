@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 from rooda.settings.schema import (
     AGENT,
     BUDGET,
+    FLEET,
     LOOP,
     OLDER,
     PRICE,
@@ -15,6 +16,7 @@ from rooda.settings.schema import (
     SANDBOX,
     SHARED,
     TASKS,
+    TELEMETRY,
     TRUST,
     WORKTREE,
 )
@@ -49,6 +51,8 @@ def tables(own_keys: OwnKeys) -> tuple[str, ...]:
         "worktree",
         "sandbox",
         "tasks",
+        "fleet",
+        "telemetry",
         "trust",
     )
     return ("loop", "procedures", *own_keys, *further)
@@ -91,10 +95,14 @@ def _table(name: str, value: Tree, own_keys: OwnKeys) -> list[Fault]:
         return _procedure_names(value) + table_of(_PROCEDURE, "procedures").faults(value)
     if name == "agents":
         return table_of(_AGENT, "agents").faults(value)
+    if name == "fleet":
+        return table_faults(value, FLEET)
     if name == "trust":
         return table_faults(value, TRUST)
     if name == "worktree":
         return table_faults(value, WORKTREE)
+    if name == "telemetry":
+        return table_faults(value, TELEMETRY)
     if name == "tasks":
         return table_faults(value, TASKS)
     if name == "sandbox":

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from rooda.base import files, workspace_files
@@ -97,6 +98,16 @@ def user_file(environ: Mapping[str, str]) -> str:
     home = environ.get("HOME") or os.path.expanduser("~")
     folder = environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
     return os.path.join(os.path.abspath(folder), "rooda", FILE)
+
+
+def users_own(table: str, environ: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return a table of the user's own file; {} if it has none, or can't be read."""
+    try:
+        text = files.text(user_file(environ), workspace_files.TEXT)
+        found = parse(text.removeprefix("\ufeff"))[0].get(table, {}) if f"[{table}" in text else {}
+    except (OSError, ValueError):
+        return {}  # the command itself reports it
+    return found if isinstance(found, dict) else {}
 
 
 class Layer(NamedTuple):
@@ -240,7 +251,7 @@ def load(workspace: str, config: str | None, environ: Mapping[str, str] | None, 
 
 
 def _unread(workspace: str, environ: Mapping[str, str]) -> list[str]:
-    """Return a warning for each settings file of an older rooda."""
+    """Return a warning for each settings file of an older program named rooda, whose format is not read."""
     folders = [*upward(workspace), os.path.dirname(user_file(environ))]
     if not any(os.path.lexists(os.path.join(folder, OLDER_FILE)) for folder in folders):
         return []
@@ -304,6 +315,14 @@ class _File(NamedTuple):
     misspelt: Sequence[str] = ()
 
 
+@cache
+def _shipped(data: bytes) -> dict[str, Any]:
+    """Parse a settings file that ships with rooda; a start loads the settings up to three times."""
+    import tomllib
+
+    return tomllib.loads(data.decode())
+
+
 def _read(workspace: str, source: Source, own_keys: OwnKeys) -> _File:
     """Read and check a settings file."""
     try:
@@ -311,9 +330,7 @@ def _read(workspace: str, source: Source, own_keys: OwnKeys) -> _File:
     except OSError as problem:
         return _File(None, _unreadable(source, problem))
     if source.tier == BUILT_IN:
-        import tomllib
-
-        return _File(Layer(source.tier, source.path, tomllib.loads(data.decode())))
+        return _File(Layer(source.tier, source.path, _shipped(data)))
     try:
         tree, lines = parse(data.decode().removeprefix("\ufeff"))
     except UnicodeDecodeError as problem:
@@ -326,6 +343,10 @@ def _read(workspace: str, source: Source, own_keys: OwnKeys) -> _File:
     notices, faults = rename_old_keys(tree, lines), faults_of(tree, own_keys)
     if source.tier != USER and "trust" in tree:
         faults.append(Fault(("trust",), f"only your own settings can have this table: {user_file(os.environ)}"))
+    if source.tier != USER and "fleet" in tree:
+        text = f"is ignored here; only your own settings can have this table: {user_file(os.environ)}"
+        faults = [fault for fault in faults if fault.path[:1] != ("fleet",)]
+        faults.append(Fault(("fleet",), text, warning=True))
     for fault in faults:
         if fault.warning:
             _drop(tree, fault.path)

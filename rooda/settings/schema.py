@@ -7,16 +7,19 @@ The defaults in config/rooda.toml (`python tools/defaults.py`), docs/configurati
 
 from rooda.agents.reader import OUTPUTS
 from rooda.settings.types import (
+    AGE,
     AGENT_ENV,
     ALL,
     AMOUNT,
     ANY_TEXT,
+    BEAT,
     COMMAND,
     DURATION,
     FLAG,
     GATES,
     GUARDS,
     HOME_FILES,
+    HOSTS,
     NAMES,
     OPTION,
     PARAMETERS,
@@ -28,6 +31,7 @@ from rooda.settings.types import (
     SIZE,
     TEXT,
     TEXTS,
+    URL,
     Key,
     Option,
     table_with,
@@ -431,7 +435,7 @@ PROCEDURE = {
         kept=True,
         group="prompt",
     ),
-    "hosts": Key(NAMES, "hosts that the procedure may reach in a sandbox, besides those of [sandbox]", trust=RUNS),
+    "hosts": Key(HOSTS, "hosts that the procedure may reach in a sandbox, besides those of [sandbox]", trust=RUNS),
     "environment": Key(NAMES, "variables that it also gets in a sandbox", trust=RUNS),
     "read": Key(NAMES, "files and folders that it may also read in a sandbox", trust=RUNS),
     "parameters": Key(
@@ -526,7 +530,7 @@ AGENT = {
     "account": Key(TEXT, "the account that pays if none of the billing variables is set", trust=RUNS),
     "version": Key(ANY_TEXT, "option that prints the agent's version; empty: rooda does not ask for it", trust=RUNS),
     "sandbox": Key(word(*SANDBOXES), "the agent's own value of sandbox in [loop]", trust=RESTRAINS),
-    "hosts": Key(NAMES, "hosts that the agent needs and may reach in a sandbox", trust=RUNS),
+    "hosts": Key(HOSTS, "hosts that the agent needs and may reach in a sandbox", trust=RUNS),
     "variables": Key(NAMES, "variables that the agent also gets in a sandbox; * matches anything", trust=RUNS),
     "login": Key(NAMES, "files with the agent's login; in a sandbox it has copies, and may renew them", trust=RUNS),
     "own_files": Key(NAMES, "the agent's other files in HOME of which it has copies in a sandbox", trust=RUNS),
@@ -572,7 +576,7 @@ SANDBOX = {
         trust=RUNS,
     ),
     "hosts": Key(
-        NAMES,
+        HOSTS,
         "hosts that may be reached: example.org, *.example.org, example.org:8443, localhost:5432 of this machine",
         trust=RUNS,
     ),
@@ -602,6 +606,34 @@ TASKS = {
     "squash": Key(FLAG, "land each task as one commit"),
 }
 
+FLEET_WORKER = {
+    "repositories": Key(NAMES, "repositories that this machine works on: their URLs; * matches anything", default=[]),
+    "agents": Key(NAMES, "agents that tasks may use on this machine; default: the agent of [loop] only", default=[]),
+    "max_cost": Key(AMOUNT, "dollars that one task may cost on this machine, whatever it asks for; 0 = no limit"),
+    "prepare": Key(TEXT, "a shell command that sets up a task's clone; default: setup of [worktree]"),
+    "ticket_commands": Key(FLAG, "run commands that tasks bring along: gates, agent commands, set-up"),
+}
+
+FLEET = {  # only in the user's own settings: no workspace decides where tasks run
+    "address": Key(TEXT, "the Temporal server: temporal://HOST:PORT/NAMESPACE"),
+    "default": Key(FLAG, "`rooda tasks` always means the fleet's, as with --fleet"),
+    "heartbeat": Key(BEAT, "seconds after which the tasks of a worker that is not heard of go to others; default: 60"),
+    "state": Key(TEXT, "the repository for the state of tasks; default: the task's own repository"),
+    "ref_prefix": Key(TEXT, "prefix of the refs that hold a task's state; default: refs/rooda/task/"),
+    "logs": Key(word("worker", "git"), "where transcripts stay: on the worker, or in the task's ref; default: worker"),
+    "keep": Key(AGE, "how long the refs of landed and cancelled tasks are kept; default: 14d"),
+    "insecure": Key(FLAG, "allow plaintext addresses of other machines: Temporal's, and git remotes"),
+    "worker": Key(table_with(FLEET_WORKER), "what `rooda worker` runs on this machine"),
+}
+
+TELEMETRY = {
+    "endpoint": Key(
+        URL,
+        "the collector to which runs are exported with OpenTelemetry; OTEL_EXPORTER_OTLP_ENDPOINT beats it",
+        trust=RUNS,
+    ),
+}
+
 TRUST = {  # only in the user's own settings: no workspace can trust itself
     "folders": Key(
         TEXTS, 'folders in and below which rooda accepts all settings, and files of any owner; "/" = every folder'
@@ -613,11 +645,11 @@ OLDER = {"default_max_iterations": "default_iterations"}
 _COMMANDS = """
     run resume status stop logs list info config init tokens agents reflex flow goal version completion doctor usage
     events why diff undo snapshots attach pause continue service prune trust
-    say set forecast tasks answer cancel clean log
+    say set forecast tasks answer cancel clean log worker fleet metrics export
 """
 COMMANDS = tuple(_COMMANDS.split())
 _FURTHER = """
-    help demo runs worker fleet page metrics export watch schedule eval fork
+    help demo runs page watch schedule eval fork
     memory
 """
 RESERVED = frozenset({*COMMANDS, *_FURTHER.split()})

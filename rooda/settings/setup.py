@@ -20,11 +20,11 @@ from rooda.settings.types import (
     COMMAND,
     FLAG,
     SECONDS,
+    URL,
     Fault,
     Key,
     ValueType,
     shown,
-    simple,
     table_faults,
     table_schema,
     word,
@@ -54,7 +54,8 @@ def setup_of(settings: Settings, look: Lookup) -> Setup:
     price = float(table.get("unknown_call", 0))
     budgets = Budgets(float(table.get("day", 0)), float(table.get("project", 0)))
     made = filled(made, look)._replace(further=further, watch=settings.watch, worktree=new_worktree(settings))
-    made = made._replace(unknown_call=price, budgets=budgets)
+    endpoint = str(settings.table("telemetry").get("endpoint", ""))
+    made = made._replace(unknown_call=price, budgets=budgets, telemetry=endpoint)
     if not _wants_sandbox(settings, look):
         return made
     from rooda.settings import sandbox
@@ -87,15 +88,9 @@ def filled(record: R, look: Lookup) -> R:
 
 
 # [hooks]: commands and web addresses that events are sent to.
-_SCHEMES = ("http://", "https://")
-_URL = simple(
-    "must be an http or https address",
-    lambda value: isinstance(value, str) and value.startswith(_SCHEMES),
-    schema={"type": "string", "pattern": "^https?://"},
-)
 HOOK = {
     "command": Key(COMMAND, "a shell command that gets the event on stdin"),
-    "url": Key(_URL, "a web address that the event is posted to"),
+    "url": Key(URL, "a web address that the event is posted to"),
     "timeout": Key(SECONDS, "seconds after which rooda ends the hook; 10 by default"),
     "format": Key(
         word("json", "text", "slack", "discord", "ntfy"),

@@ -7,10 +7,20 @@ from typing import Any, NamedTuple
 from rooda.base import files
 from rooda.base.facts import Fact
 from rooda.base.workspace_files import upward
-from rooda.run import gates_md
 from rooda.settings.check import OwnKeys, dotted, keys_of_kind, rename_old_keys
 from rooda.settings.layers import WORKSPACE, Layer, Settings
-from rooda.settings.schema import AGENT, BUDGET, GATE_NETWORKS, NETWORKS, PROCEDURE, SANDBOX, SANDBOXES, TASKS, WORKTREE
+from rooda.settings.schema import (
+    AGENT,
+    BUDGET,
+    GATE_NETWORKS,
+    NETWORKS,
+    PROCEDURE,
+    SANDBOX,
+    SANDBOXES,
+    TASKS,
+    TELEMETRY,
+    WORKTREE,
+)
 from rooda.settings.toml import Path, line_of, parse
 from rooda.settings.types import AGENT_ENV, ANY_TEXT, GUARDS, PHASE, RESTRAINS, RUNS, TEXTS, Key
 from rooda.settings.where import FILE
@@ -70,6 +80,7 @@ class Reader(NamedTuple):
         yield ("hooks",), {name: row._replace(trust=RUNS) for name, row in HOOKS.items()}, tree.get("hooks", {})
         yield ("worktree",), WORKTREE, tree.get("worktree", {})
         yield ("tasks",), TASKS, tree.get("tasks", {})
+        yield ("telemetry",), TELEMETRY, tree.get("telemetry", {})
         yield ("sandbox",), SANDBOX, tree.get("sandbox", {})
         yield ("budget",), BUDGET, tree.get("budget", {})
         prices = tree.get("prices", {})
@@ -172,6 +183,8 @@ def agents_md_reader(file: str, commands: bool) -> Callable[[bytes], list[Fact]]
     """Return a function that finds the facts in an AGENTS.md; with `commands`, build commands count as gates too."""
 
     def facts(data: bytes) -> list[Fact]:
+        from rooda.run import gates_md
+
         text = files.to_text(data)
         found = gates_md.gates(text, file) or (gates_md.commands(text, file) if commands else ())
         return [
@@ -237,7 +250,7 @@ def _label(path: Path) -> str:
         return f"hook {key}"
     if path[0] in ("agents", "ai_cmd_aliases"):
         return f"agent {path[1]}"
-    if path[0] in ("worktree", "sandbox"):
+    if path[0] in ("worktree", "sandbox", "telemetry"):
         return f"{path[0]} {key}"
     return {"quality_gates": GATE, "gates_from_commands": GATE, "agent": "agent", "ai_cmd": "agent"}.get(key, key)
 

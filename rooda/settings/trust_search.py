@@ -93,14 +93,20 @@ def _naming(source: Source, top: str) -> Callable[[bytes], list[Fact]]:
 def _of_layer(settings: Settings, layer: layers.Layer, top: str) -> list[tuple[Path, Fact]]:
     if layer.tier != WORKSPACE:
         return []
-    reader = trust_facts.reader_of(settings, name_of(layer.path, top), layer.path, top)
+    reader = trust_facts.reader_of(settings, name_of(layer.path, top), layer.path, _inside(layer.path, top))
     return [*(((), fact) for fact in reader.hidden()), *reader.located(layer.tree, layer.lines)]
+
+
+def _inside(path: str, top: str) -> str:
+    """Return the folder in which a settings file's prompts may lie: a task runs with those of the user's checkout."""
+    main = main_of(top)
+    return main if main and _below(path, main) and not _below(path, top) else top
 
 
 def _sources(settings: Settings, top: str) -> Iterator[Source]:
     path = next((layer.path for layer in settings.layers if layer.tier == WORKSPACE), "")
     path = path or layers.workspace_file(settings.workspace)
-    yield Source(path, trust_facts.reader_of(settings, name_of(path, top), path, top).read, read=False)
+    yield Source(path, trust_facts.reader_of(settings, name_of(path, top), path, _inside(path, top)).read, read=False)
     path = os.path.join(settings.workspace, AGENTS_MD)
     yield Source(path, trust_facts.agents_md_reader(name_of(path, top), _runs_commands(settings)))
 

@@ -185,9 +185,20 @@ def _read_names(text: str) -> list[str]:
 _NUMBER = {"type": "number", "minimum": 0, "maximum": 10**9}
 _STRING = {"type": "string", "pattern": "\\S"}
 SECONDS = simple("must be a number of seconds >= 0", _is_seconds, float, _NUMBER)
+BEAT = simple(
+    "must be a number of seconds >= 5",
+    lambda value: _is_seconds(value) and value >= 5,
+    float,
+    {**_NUMBER, "minimum": 5},
+)
 FLAG = simple("must be true or false", lambda value: isinstance(value, bool), _read_flag, {"type": "boolean"})
 TEXT = simple("must be a string that is not empty", _is_text, schema=_STRING)
 ANY_TEXT = simple("must be a string", lambda value: isinstance(value, str), schema={"type": "string"})
+URL = simple(
+    "must be an http or https address",
+    lambda value: isinstance(value, str) and value.startswith(("http://", "https://")),
+    schema={"type": "string", "pattern": "^https?://"},
+)
 SCALAR = simple(
     "must be a string, a number or true/false", _is_scalar, schema={"type": ["string", "number", "boolean"]}
 )
@@ -195,6 +206,22 @@ COMMAND = ValueType("must be a command", _command_faults, schema=_STRING)
 OPTION = ValueType("must be command-line options", _command_faults, schema=_STRING)
 AMOUNT = simple("must be a number >= 0", _is_amount, float, _NUMBER)
 NAMES = ValueType("must be an array of strings", _names_faults, _read_names, schema={"type": "array", "items": _STRING})
+_HOST = re.compile(r"(?:https?://)?(?:(?:\*\.)?[\w-]+(?:\.[\w-]+)*\.?|\[[0-9A-Fa-f:.]+\])(?::(?P<port>\d{1,5}))?/?")
+
+
+def _hosts_faults(value: Any) -> list[Fault]:
+    expected = "must be a host: example.org, *.example.org, example.org:8443, localhost:5432"
+    return _names_faults(value) or [
+        Fault((number,), f"{expected}; got {shown(host)}") for number, host in enumerate(value) if not _is_host(host)
+    ]
+
+
+def _is_host(text: str) -> bool:
+    found = _HOST.fullmatch(text)
+    return found is not None and int(found["port"] or 1) in range(1, 65_536)
+
+
+HOSTS = NAMES._replace(faults=_hosts_faults)
 
 
 def _read_duration(text: str) -> float:
@@ -219,12 +246,22 @@ DURATION = ValueType(
 )
 
 
+def _read_age(text: str) -> float:
+    """Return the seconds of a duration, which may have days, such as 14d."""
+    return float(text[:-1]) * 86_400 if text.endswith("d") and text[:-1].isdecimal() else _read_duration(text)
+
+
+def _age_faults(value: Any) -> list[Fault]:
+    return _duration_faults(_read_age(value) if isinstance(value, str) and value[:-1].isdecimal() else value)
+
+
+AGE = DURATION._replace(faults=_age_faults, read=_read_age)
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)I?B?", re.IGNORECASE)
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
 def read_size(text: str | float) -> int:
-    """Return the bytes that a size such as 5GB means; ValueError if it is none."""
+    """Return the bytes that a size such as 5GB means; ValueError if it isn't one."""
     found = _SIZE.fullmatch(str(text).strip())
     if not found:
         raise ValueError(text)

@@ -1,20 +1,24 @@
-"""Prints the agent's output for --verbose; reads the transcript while the agent writes it."""
+"""Turns an agent's transcript into readable text: as a whole, or while the agent writes it."""
 
 import codecs
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 
 from rooda.base import files, secrets
 from rooda.base.json import Json
 
 START, END = "--- AI CLI Output Start ---\n", "--- AI CLI Output End ---\n"
+LARGEST = 268_435_456  # bytes of a transcript that are read, from its end
+AT_ONCE = 4000  # lines of a transcript that are handled together
 _CHUNK = 65_536
 
 
 class Tail:
     """Prints one transcript at a time as it grows, like `tail -f`."""
 
-    def __init__(self, write: Callable[[str], None]) -> None:
-        self._write = write
+    def __init__(self, write: Callable[[str], None], most: int = 0) -> None:
+        """`most`: of a transcript that exists already, print only this many bytes at its end; 0 = all."""
+        self._write, self._most = write, most
         self.hidden: tuple[str, ...] = ()  # secrets to mask
         self._rest = ""  # text that is not printed yet, since it may be the start of a secret
         self._path = ""
@@ -30,7 +34,7 @@ class Tail:
 
     def update(self, record: Json) -> None:
         if record["event"] == "agent.started":
-            self._path, self._offset, self._fresh_line = record["transcript"], 0, True
+            self._path, self._offset, self._fresh_line = record["transcript"], self._begin(record["transcript"]), True
             self._decoder, self._reader = _decoder(), _reader(record["output"])
             self._write(START)
         elif record["event"] == "agent.ended" and self._path:
@@ -38,6 +42,9 @@ class Tail:
             rest = self._shown(self._decoder.decode(b"", final=True), last=True)
             self._write(rest + (END if self._fresh_line else "\n" + END))
             self._path, self._fresh_line = "", True
+
+    def _begin(self, path: str) -> int:
+        return max(files.size(path) - self._most, 0) if self._most else 0
 
     def read(self) -> None:
         """Print what the agent wrote since the last call."""
@@ -90,3 +97,34 @@ def _reader(output: str) -> Callable[[bytes], str] | None:
         return "".join(f"{line.rstrip()}\n" for line in readable_lines(output, found, into))
 
     return read
+
+
+def readable(output: str, path: str, hidden: tuple[str, ...], limit: int = LARGEST) -> Iterator[str]:
+    """Yield a transcript as readable lines with secrets masked. JSON records become text and names of tools.
+
+    `limit`: the number of bytes at its end to read.
+    """
+    rest, found = "", _readable(output, path, limit)
+    while some := [*islice(found, AT_ONCE)]:
+        text = rest + "\n".join([*some, ""])
+        shown, waiting = secrets.hide_piece(text, hidden)  # a secret may continue in the next line
+        whole = shown.rfind("\n") + 1
+        yield from shown[:whole].split("\n")[:-1]
+        rest = shown[whole:] + waiting
+    yield from secrets.hide(rest, hidden).split("\n")[:-1]
+
+
+def _readable(output: str, path: str, limit: int) -> Iterator[str]:
+    from rooda.agents.gathered import Gathered
+    from rooda.agents.reader import is_read
+    from rooda.agents.transcript import LONGEST, readable_lines
+
+    try:
+        found = files.lines(path, limit, LONGEST)
+        if is_read(output):
+            yield from readable_lines(output, found, Gathered())
+        else:
+            while some := [*islice(found, AT_ONCE)]:
+                yield from b"\n".join(some).decode("utf-8", "replace").split("\n")
+    except OSError as problem:
+        yield f"({path} can't be read: {problem.strerror})"

@@ -1,7 +1,7 @@
 """Formats the events that all kinds of loops emit as screen lines. Each kind's view.py formats its own events."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from rooda.base import clock
@@ -113,10 +113,15 @@ def _unsaved(record: Json) -> list[Line]:
     return [error(text, to_stderr=True)]
 
 
+def listed(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return ", ".join(names[:MOST_NAMES]) + more
+
+
 def _left_out(record: Json) -> list[Line]:
     names = [str(path) for path in record["paths"]]
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    text = f"Not in the snapshots, because only you may read them: {', '.join(names[:MOST_NAMES])}{more}"
+    text = f"Not in the snapshots, because only you may read them: {listed(names)}"
     return [info(f"{text} (snapshot_private = true saves them)", to_stderr=True)]
 
 
@@ -128,8 +133,7 @@ def _sandbox(record: Json) -> list[Line]:
 
 
 def _restored(record: Json) -> list[Line]:
-    names = ", ".join(str(path) for path in record["paths"][:MOST_NAMES])
-    text = f"Put back, because agents and gates may not change it: {names}"
+    text = f"Put back, because agents and gates may not change it: {listed([*map(str, record['paths'])])}"
     hint = f"  what was written: {relative(record['kept'])}; to allow it: [sandbox] allow"
     return [warning(text, to_stderr=True), Line("warn", hint, to_stderr=True)]
 

@@ -8,7 +8,7 @@ from rooda.base.json import Json
 from rooda.base.text import first_line, format_number, format_seconds, truncate
 from rooda.errors import Cause
 from rooda.run.spending import cause_of, dollars, in_words
-from rooda.views.lines import Line
+from rooda.views.lines import Line, listed
 from rooda.views.why import SIGNALS
 
 WIDTH = 68  # columns; with a timestamp, such a line fits in a terminal of 80 columns
@@ -113,7 +113,7 @@ def _sandbox(facts: Json) -> str:
     parts = [f"off: {facts['sandbox_off']}"] if "sandbox_off" in facts else []
     for key, what in (("restored", "put back"), ("refused", "refused")):
         if names := facts.get(key):
-            parts.append(f"{what}: {', '.join(map(str, names))}")
+            parts.append(f"{what}: {listed([*map(str, names)])}")
     return "; ".join(parts)
 
 

@@ -173,7 +173,7 @@ def require_commands(prepared: Prepared) -> None:
 
 
 def take_lock(repo: Repo, screen: FlowScreen) -> lock.Lock | None:
-    """Take the work tree's lock; if an earlier run was killed, remove the lock files that its git left."""
+    """Take the work tree's lock; if an earlier run was killed, remove the lock files that its git commands left."""
     path = repository.lock_path(repo.folder)
     held = launch.take_lock(path, "a flow", repository.running_name(path) or "NAME", screen)
     if held and held.before.get("run"):

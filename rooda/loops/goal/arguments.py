@@ -109,7 +109,8 @@ def specification(where: Where, typed: Json) -> str:
     if path is not None:
         spec = files.to_text(sys.stdin.buffer.read()) if path == "-" else _content(where, path)
     if not str(spec).strip():
-        raise UsageProblem("The specification is empty.")
+        source = "" if path is None else " (stdin)" if path == "-" else f" ({path})"
+        raise UsageProblem(f"The specification is empty{source}.", "Describe what the goal is to reach.")
     return str(spec)
 
 

@@ -54,8 +54,8 @@ def _more() -> list[click.Parameter]:
     """Return the options of a resume that set or raise the limits."""
     return [
         click.Option(["-n", "--max-iterations"], type=_COUNT, metavar="N", help="At most N iterations in all."),
-        click.Option(["--iterations"], type=_COUNT, metavar="N", help="N iterations more."),
-        click.Option(["--budget"], type=_Dollars(), metavar="DOLLARS", help="DOLLARS more."),
+        click.Option(["--iterations"], type=_COUNT, metavar="N", help="Raise the iteration limit by N."),
+        click.Option(["--budget"], type=_Dollars(), metavar="DOLLARS", help="Raise the cost limit by DOLLARS."),
         _force(),
     ]
 

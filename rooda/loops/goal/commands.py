@@ -6,7 +6,8 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Callable
-from typing import Any
+from contextlib import closing, nullcontext
+from typing import TYPE_CHECKING, Any
 
 from rooda.agents.command import base_environment
 from rooda.base import files
@@ -39,13 +40,18 @@ from rooda.processes import lock, supervise
 from rooda.processes.regex import matches
 from rooda.processes.signals import Signals
 from rooda.run import history
+from rooda.run.event_records import Event, FilesRestored, Problem
 from rooda.run.records import Ending
 from rooda.run.session import walls_of
 from rooda.settings.lookup import Lookup, lookup_kind
 from rooda.settings.setup import setup_of
 from rooda.settings.where import Where
+from rooda.views.lines import listed
 from rooda.views.say import say
 from rooda.views.screen import ScreenOptions
+
+if TYPE_CHECKING:
+    from rooda.run.walls import SessionWalls
 
 LONGEST = 200  # characters; a longer specification is shown as --file
 FOREVER = 1e9  # seconds; Ctrl+C ends the wait, not the goal
@@ -360,16 +366,33 @@ def _changed_criterion(workspace: str, state: GoalState, criterion: Criterion, t
     return criterion._replace(verification=OBSERVATION), seen
 
 
+def _run_once(walled: "SessionWalls | None", spec: supervise.Spec, signals: Signals) -> supervise.ProcessResult:
+    """Run a command outside of a session; put back guarded files that it changes, and say so."""
+    if walled is None:
+        return supervise.run(spec, signals)
+
+    def tell(event: Event) -> None:
+        if isinstance(event, FilesRestored):
+            say(f"Put back: {listed(event.paths)}; what was written: {event.kept}", to_stderr=True)
+        elif isinstance(event, Problem):
+            say(event.text, to_stderr=True)
+
+    aside = os.path.join(tempfile.gettempdir(), f"rooda-{os.getpid()}")
+    with walled.watched(aside, tell):
+        return supervise.run(walled.around(spec), signals)
+
+
 def _print_results(where: Where, state: GoalState, name: str | None, as_json: bool) -> int:
     """Run the verification commands and print their results without changing the state."""
     look = lookup_kind(configuration.load(where.workspace, where.config), "goal", {})
     rows = table.facts(state, False, None)["criteria"]
     walled = walls_of(setup_of(look.settings, look), where.workspace, base_environment())
-    with Signals() as signals, tempfile.TemporaryDirectory(prefix="rooda-") as folder:
+    ending = closing(walled) if walled else nullcontext()
+    with Signals() as signals, ending, tempfile.TemporaryDirectory(prefix="rooda-") as folder:
         for row, criterion in zip(rows, state.brief.criteria, strict=True):
             if criterion.kind in RUN and name in (None, criterion.name):
                 spec = _command_spec(where, look, criterion.command, os.path.join(folder, "output"))
-                done = supervise.run(walled.around(spec) if walled else spec, signals)
+                done = _run_once(walled, spec, signals)
                 if signals.count:
                     say("Interrupted.", to_stderr=True)
                     return code_of_signal(signals.first)

@@ -46,6 +46,7 @@ class Context(NamedTuple):
     setup: Setup
     verify_timeout: float
     cost_per_call: float
+    may_ask: bool = False  # the agent may ask the user a question
     yes: str = ""  # --yes: "all" answers every question of this process, "one" only the pending question
 
 
@@ -140,7 +141,16 @@ class Effects(World):
         descriptor = hold_folder(self._workspace)
         try:
             reply = self._session.calls.ask(
-                Call(kind, number, agent, prompt, setup.bounds, label=label, wants_answer=True)
+                Call(
+                    kind,
+                    number,
+                    agent,
+                    prompt,
+                    setup.bounds,
+                    label=label,
+                    wants_answer=True,
+                    may_ask=kind == "step" and self._context.may_ask,
+                )
             )
         finally:
             lost = folder_replaced(descriptor, self._workspace)
@@ -150,7 +160,8 @@ class Effects(World):
         result = result_of(agent, reply, prompt.size, self._context.cost_per_call, edits)
         if lost:
             result = result._replace(ok=False, ended=LOST, fatal=f"the workspace is gone: {self._workspace}")
-        return result._replace(error=self.redact(result.error), fatal=self.redact(result.fatal))
+        asked = self.redact(reply.question) if result.ok and result.ended != "interrupted" else ""
+        return result._replace(error=self.redact(result.error), fatal=self.redact(result.fatal), question=asked)
 
     def _edits(self, reported: Mapping[str, int] | None) -> dict[str, int]:
         """Return the number of writes per file, reported by the agent or counted by rooda; omit git-ignored files."""
@@ -170,6 +181,9 @@ class Effects(World):
             if os.path.isfile(place) and os.stat(place).st_mtime >= began:
                 found.append(path)
         return tuple(found)
+
+    def may_ask(self) -> bool:
+        return self._context.may_ask
 
     def attended(self) -> bool:
         return self._asker.attended()

@@ -11,7 +11,7 @@ from rooda.run.records import LoopKind
 Shape = Annotated[str, "Tool", "Colleague", "Intent"]
 Reversibility = Annotated[str, "2A", "2B", "1"]
 
-_NEEDS_USER = ("files", "mustNot", "shape", "observation", "tests", "untold", "G1", "G2", "G3")
+_NEEDS_USER = ("files", "mustNot", "shape", "observation", "tests", "untold", "question", "G1", "G2", "G3")
 KIND = LoopKind(
     "goal",
     moments={
@@ -144,6 +144,7 @@ class RunEnded(Event, name="run.ended", durable=True):
         "untold",
         "interrupted",
         "asked",
+        "question",
         "G1",
         "G2",
         "G3",
@@ -153,6 +154,7 @@ class RunEnded(Event, name="run.ended", durable=True):
     status: Annotated[str, "completed", "paused", "failed", "in_progress"]  # as in the state file
     exit_code: int  # rooda's exit code
     signal: int = ABSENT  # number of the first signal received, else 0
+    question: str = ABSENT  # only if the reason is `question`: what the agent asks
     iterations: int = ABSENT  # number of iterations finished, including earlier sessions
     max_iterations: int = ABSENT  # the iteration limit
     cost: str = ABSENT  # cost as displayed: `$1.20`, `~$1.20` or `$?`

@@ -123,7 +123,8 @@ def check_step(state: GoalState, result: CallResult, world: World) -> tuple[Goal
         state = observe(state, world, claim, number)
     good = accepted(state, result, claim)
     state = state._replace(done=state.done + good)
-    if result.ok and may_conclude(state, claim, due) and not outcome.reshaped and not world.signalled():
+    may_end = result.ok and not result.question and not outcome.reshaped and not world.signalled()
+    if may_end and may_conclude(state, claim, due):
         state = conclude(state, world, claim, number)
     return state, outcome._replace(findings=tuple(found), accepted=good)
 
@@ -183,6 +184,9 @@ def pause_or_gate(after: GoalState, outcome: StepOutcome) -> GoalState:
         return after._replace(pause=Pause.MUST_NOT, reason=f"mustNot: {', '.join(outcome.violations)}")
     if outcome.reshaped:
         return after._replace(pause=Pause.SHAPE, reason="SHAPE.md changed")
+    if outcome.result.question:  # the answer gets an iteration, even after the last one
+        limit = max(after.limit, after.iteration + 1)
+        return after._replace(pause=Pause.QUESTION, reason=outcome.result.question, limit=limit)
     if after.pause:
         return after
     if found := open_breaker(after, outcome.result):

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
+from rooda.agents.outcome import ASKING
 from rooda.loops.goal import criteria
 from rooda.loops.goal.criteria import Criterion
 from rooda.loops.goal.events import IterationEnded, IterationStarted, RunEnded
-from rooda.loops.goal.rules import needs_cause, waits_for_cause
+from rooda.loops.goal.rules import Pause, needs_cause, waits_for_cause
 from rooda.loops.goal.scoring import WORKFLOW_NAMES
 from rooda.loops.goal.state import CONFIRM, SATISFY, GoalState, cost_text, criteria_of_step, money
 from rooda.loops.goal.world import CallResult, World
@@ -104,7 +106,12 @@ def run_ended(state: GoalState, ending: Ending) -> RunEnded:
         alt=state.alt or brief.alt,
         risk=state.risk or brief.risk,
         tests_changed=list(state.tests_changed),
+        **_asked(ending),
     )
+
+
+def _asked(ending: Ending) -> dict[str, Any]:
+    return {"question": ending.note} if ending.kind == Pause.QUESTION else {}
 
 
 def feedback(before: GoalState, after: GoalState, result: CallResult, violations: tuple[str, ...]) -> tuple[str, ...]:
@@ -147,6 +154,7 @@ def step_prompt(state: GoalState, world: World) -> str:
     last = state.done + 1 >= len(state.steps)
     values = {
         "spec": quoted(brief.spec),
+        "asking": section("STATUS", ASKING if world.may_ask() else ""),
         "clarified": section("What the user added", quoted(brief.clarified) if brief.clarified else ""),
         "amendments": section("So that it is not misread", bullets(brief.amendments)),
         "steps": step_list(state),

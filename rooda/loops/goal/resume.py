@@ -25,7 +25,7 @@ from rooda.loops.goal.world import CallResult, Question, World
 from rooda.loops.kernel import Turns
 from rooda.loops.remembered import task_with_secrets, with_remembered
 from rooda.processes import lock
-from rooda.run import folder
+from rooda.run import asked, folder
 from rooda.run.events import NAME as events_NAME
 from rooda.run.history import SessionLog
 from rooda.settings.where import Where
@@ -42,7 +42,9 @@ def continue_(where: Where, typed: Json) -> int:
     if state := finish(place):
         say(f"[LOOP] The goal has ended: {state.status}. Its missing files were written.")
         return OK if state.status == COMPLETED else FAILED
-    where, typed = with_remembered(where, typed, NAME, NAME, require(place).brief.run)
+    brief = require(place).brief
+    asked.require_answer(where.workspace, NAME, NAME)
+    where, typed = with_remembered(where, typed, NAME, NAME, brief.run)
     prepared = prepare(where, typed, resumed=True)
     held = launch.take_lock(place.lock, "a goal", NAME, prepared.screen)
     return resume_session(prepared, where, held, typed)

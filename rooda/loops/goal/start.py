@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from rooda.agents.command import IN_TASK
 from rooda.agents.reader import reader
 from rooda.base import files
 from rooda.base.json import Json
@@ -29,7 +30,7 @@ from rooda.loops.kernel import Turns
 from rooda.loops.remembered import with_remembered
 from rooda.processes import lock
 from rooda.processes.signals import Signals
-from rooda.run import questions
+from rooda.run import asked, questions
 from rooda.run.event_records import Problem
 from rooda.run.records import Ending, Owner
 from rooda.run.session import Session
@@ -60,6 +61,7 @@ def _locked_run(prepared: Prepared, where: Where, typed: Json, request: Request)
     place = Place(where.workspace)
     held = launch.take_lock(place.lock, "a goal", NAME, prepared.screen)
     if _resumes(place, typed, prepared):
+        asked.require_answer(where.workspace, NAME, NAME)
         from rooda.loops.goal.resume import require, resume_session
 
         there, merged = with_remembered(where, typed, NAME, NAME, require(place).brief.run)
@@ -165,6 +167,7 @@ def open_session(
             setup=setup,
             verify_timeout=prepared.number("verify_timeout"),
             cost_per_call=prepared.number("cost_per_call"),
+            may_ask=bool(os.environ.get(IN_TASK)) or not os.environ.get("ROODA_RUN"),
             yes=yes,
         )
         world = Effects(session, context, Asker(signals, prepared.headless), watch)

@@ -129,8 +129,9 @@ def _ended(record: Json) -> list[Line]:
     if record["status"] == "failed":
         rows = [f"ERROR: {record['note']}"]
     else:
+        word = "The agent asks" if record["reason"] == "question" else "Paused"
         rows = [
-            f"[LOOP] ⏸ Paused: {record['note']}",
+            f"[LOOP] ⏸ {word}: {record['note']}",
             f"Progress: {record['done']} steps complete, {record['remaining']} remaining",
             "rooda goal cancel ends it now" if _is_cancelled(record) else f"Resume: {resume(record)}",
         ]
@@ -158,6 +159,8 @@ def resume(record: Json) -> str:
     """Return the command that resumes the goal, depending on why it paused."""
     words = {"budget": f" --budget={record['allowance'].lstrip('$')}", "shape": " --reload-shape"}
     words |= {"shared limit": ", with a higher limit or after the limit resets"}
+    if record["reason"] == "question":
+        return 'rooda answer goal "…", then: rooda goal continue'
     words |= dict.fromkeys(("G1", "G2", "G3", "tests", "untold"), " --yes")
     if record["reason"] == "observation":
         return 'rooda goal continue, after: rooda goal verify NAME --observed "what was seen"'
@@ -372,6 +375,7 @@ _RULES = {
     "tests": "files that verify the work were changed; the user decides",
     "untold": "mustNot entries could not be checked; the user decides",
     "interrupted": "a signal ends the loop; the state is kept",
+    "question": "the agent asks the user; once it is answered, a resume goes on",
     "asked": "requested by the user; the running iteration was finished first",
     **dict.fromkeys(("G1", "G2", "G3"), "the user decides before rooda continues"),
 }

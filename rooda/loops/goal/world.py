@@ -33,6 +33,7 @@ class CallResult(NamedTuple):
     reset_at: float | None = None
     fatal: str = ""  # why the next call would fail as well
     edits: Mapping[str, int] = {}  # number of writes per file
+    question: str = ""  # what the agent asks the user
     edits_seen: bool = False  # True: counted by scanning the files, so a lower bound
 
 
@@ -89,6 +90,9 @@ class World(Protocol):
 
     def ask_user(self, question: Question) -> str | None:
         """Ask the user and return the answer; None if there is none."""
+
+    def may_ask(self) -> bool:
+        """True if the agent may ask the user a question in its final message."""
 
     def attended(self) -> bool:
         """True if the user can answer at a terminal."""

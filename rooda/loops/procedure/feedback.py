@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from rooda.agents.outcome import in_words
+from rooda.agents.outcome import ASKING, in_words
 from rooda.base.json import Json
 from rooda.base.text import format_number, plain
 from rooda.loops.procedure.model import Procedure
@@ -66,7 +66,7 @@ class Past:
         elif event == "iteration.ended":
             self._close(record)
         elif event == "files.restored":
-            self._prevented.append(f"You may not change these files; rooda put them back: {', '.join(record['paths'])}")
+            self._prevented.append(f"You may not change these files; rooda put them back: {listed(record['paths'])}")
         elif event == "network.refused":
             self._prevented.append(f"The sandbox has no connection to {record['host']}.")
         elif event in ("baseline.started", "baseline.ended"):
@@ -220,12 +220,6 @@ def remarks(procedure: Procedure, last: Json) -> list[str]:
         found.append("The gates' results below are from before the undo, with those changes.")
         found.append(f"What it had changed is kept in git as {last['undone']}.")
     return [*found, *([ASKING] if procedure.in_task else [])]
-
-
-ASKING = (
-    "If you cannot go on without a decision of the user, put <question>your question</question> alone on a line of "
-    "your final message: the loop then waits for the answer."
-)
 
 
 def _cut(last: Json) -> str:

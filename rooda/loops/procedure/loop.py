@@ -6,7 +6,7 @@ from rooda.agents.backoff import backoff
 from rooda.agents.last_words import last_words
 from rooda.agents.outcome import FATAL, USAGE_LIMIT
 from rooda.agents.records import Call, Prompt, Reply
-from rooda.base.text import format_tenths, parse_seconds
+from rooda.base.text import format_tenths, parse_seconds, plain
 from rooda.errors import FAILED, OK, UNFINISHED, Cause, LimitReached, PromptProblem, code_of_signal
 from rooda.loops.kernel import Turns
 from rooda.loops.procedure import progress
@@ -160,8 +160,11 @@ def judged(procedure: Procedure, state: OodaState, past: Progress, before: str, 
 
 
 def message_of(reply: Reply) -> str:
-    """Return the agent's final message; "" for a raw command, whose output does not mark one."""
-    return "" if reply.output == "text" else reply.answer.text
+    """Return the agent's final message; of a raw command, whose output does not mark one, the last paragraph."""
+    if reply.output != "text":
+        return reply.answer.text
+    lines = [line.strip() for line in plain(reply.answer.text).splitlines() if "<promise>" not in line]
+    return "\n".join(lines).strip().rpartition("\n\n")[2]
 
 
 def call_of(procedure: Procedure, state: OodaState, prompt: Prompt) -> Call:

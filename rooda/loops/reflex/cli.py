@@ -77,7 +77,7 @@ def _one_source(typed: Json) -> None:
     if len(named) > 1:
         raise UsageProblem(f"{' and '.join(f'--{name}' for name in named)} are mutually exclusive.")
     if typed["generic"] and (typed["rules"] is not None or typed["draft"]):
-        raise UsageProblem("--generic keeps the checks of a template; it does not go with --rules or --draft.")
+        raise UsageProblem("--generic keeps the checks of a template; it can't be combined with --rules or --draft.")
     alias = typed["alias"]
     if alias is not None and not rules.is_alias(alias):
         raise UsageProblem(f"--alias {alias!r}: use 3 to 64 lowercase letters and digits, separated by single hyphens.")

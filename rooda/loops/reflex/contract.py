@@ -10,7 +10,7 @@ from rooda.base.json import Json, find_objects, loads
 STRICT, LENIENT = "strict", "lenient"
 STEPS, ISSUES = (3, 5), (1, 5)
 VERDICTS = ("pass", "fail", "warn")
-PLACEHOLDER = re.compile(r"<(?:task[-_ ]?)?alias>|<artifact[-_ ]path>", re.IGNORECASE)
+PLACEHOLDER = r"(?i)<(?:task[-_ ]?)?alias>|<artifact[-_ ]path>"
 HERE = r"""(?:(?:\./)+|\$\{?PWD\}?"?/|(?:\$\(pwd\)|`pwd`)"?/)?"""  # ways to write the current folder in a command
 
 
@@ -30,18 +30,18 @@ def markdown(answer: str) -> str:
     return text.strip("\n") + "\n"
 
 
-_OPENING = re.compile(  # one line in which an agent announces the artifact
-    r"(?:(?:sure(?: thing)?|certainly|of course|absolutely|ok(?:ay)?|got it|great|understood|no problem|done)\b[!,.:]"
+_OPENING = (  # one line in which an agent announces the artifact
+    r"(?im)(?:(?:sure(?: thing)?|certainly|of course|absolutely|ok(?:ay)?|got it|great|understood|no problem"
+    r"|done)\b[!,.:]"
     r"|(?:here(?:['\u2019]s| is| are)|below is|i(?:['\u2019]ve| have) (?:written|created|updated|revised|improved))\b"
     r"[^\n]{0,200}(?:artifact|document|markdown|version|file|content|text|draft|result|spec(?:ification)?|guide|page)\b[^\n]{0,200}:$)"
-    r"[^\n]{0,300}$",
-    re.IGNORECASE | re.MULTILINE,
+    r"[^\n]{0,300}$"
 )
 
 
 def _without_opening(text: str) -> str:
     """Return the text without a first line such as "Sure! Here is the document:" and a `---` line below it."""
-    opening = _OPENING.match(text)
+    opening = re.match(_OPENING, text)
     after = text[opening.end() :] if opening else ""
     if not opening or not (after.strip() == "" or after.startswith(("\n\n", "\n#", "\n```"))):
         return text
@@ -187,7 +187,7 @@ def _check(raw: Any, where: str, active: Collection[str], artifact: ArtifactPath
 
 
 def _executable(command: str, where: str, artifact: ArtifactPath) -> None:
-    if placeholder := PLACEHOLDER.search(command):
+    if placeholder := re.search(PLACEHOLDER, command):
         raise Breach(f"{where}: the command contains the placeholder {placeholder[0]}")
     if not artifact.pattern.search(command):
         raise Breach(f"{where}: the command must name the artifact by its path {artifact.path}")

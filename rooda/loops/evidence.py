@@ -1,0 +1,78 @@
+"""Makes the objects of `rooda why --json`: each decision of a session, with the line of a file that proves it."""
+
+import os
+from collections.abc import Iterator
+
+from rooda.base import files, secrets, workspace_files
+from rooda.base.json import Json
+from rooda.loops import registry
+from rooda.run import folder as run_folder
+from rooda.run import history
+from rooda.run.events import NAME
+from rooda.views.why import Reason, reasons
+
+SHOWN = 200  # characters shown of a line of evidence
+LARGEST = 268_435_456  # bytes read from the end of a file
+LONGEST = 1_048_576  # bytes read of each line
+
+
+def decisions(workspace: str, folder: str, hidden: tuple[str, ...], live: bool) -> Iterator[Json]:
+    """Yield the decisions of the session in `folder`. `live`: its process runs; `hidden`: secrets to mask."""
+    log = _Log(folder)
+    for each in [*reasons(log.records(), registry.view, live)]:
+        yield _shown(each, log, workspace, hidden)
+
+
+class _Log:
+    """The event log of a run, with its raw lines."""
+
+    def __init__(self, folder: str) -> None:
+        self.path = os.path.join(folder, NAME)
+        self.lines: list[bytes] = []
+
+    def records(self) -> Iterator[Json]:
+        """Yield the events, each with its line number as `line`."""
+        for _, line in history.lines(self.path):
+            self.lines.append(line[:SHOWN])
+            if record := history.parsed(line):
+                yield {**record, "line": len(self.lines)}
+
+
+def _shown(reason: Reason, log: _Log, workspace: str, hidden: tuple[str, ...]) -> Json:
+    """Return a reason as JSON, with the line of the evidence file that proves it, else with the event's own line."""
+    facts = reason._asdict()
+    at, path = facts.pop("at"), _path(reason.evidence, os.path.dirname(log.path), workspace)
+    number, line = _line(workspace, path, reason.words) if path else (0, b"")
+    if not number:
+        path, number, line = log.path, at, log.lines[at - 1] if at else b""
+    text = secrets.hide(line.decode("utf-8", "replace").strip(), hidden)[:SHOWN]
+    return {**facts, "evidence": path, "line": number, "text": text}
+
+
+def _path(evidence: str, folder: str, workspace: str) -> str:
+    """Return the path of the evidence file, which must be in the run's folder or the workspace; "" for any other."""
+    if not evidence or "\0" in evidence:
+        return ""
+    own, path = run_folder.transcript_in(folder, evidence), os.path.join(workspace, evidence)
+    if os.path.lexists(own):
+        return own
+    return path if os.path.abspath(path).startswith(f"{workspace}{os.sep}") else ""
+
+
+def _line(workspace: str, path: str, words: str) -> tuple[int, bytes]:
+    """Return number and bytes of the first line that contains `words`, else of the last nonblank line; 0 if none."""
+    first, last = words.partition("\n")[0][:80], (0, b"")
+    wanted = [text.encode("utf-8", "surrogatepass") for text in (first, secrets.in_json(first)) if text]
+    try:
+        source = workspace_files.open_file(workspace, path)
+    except OSError:
+        return 0, b""
+    try:
+        for number, line in enumerate(files.lines(source, LARGEST, LONGEST), 1):
+            if line.strip():
+                last = number, line
+                if any(text in line for text in wanted):
+                    break
+    finally:
+        os.close(source)
+    return last

@@ -1,0 +1,135 @@
+"""Connects a loop to the worker of the fleet that started it: no turn begins before the worker has published the last.
+
+A loop loads this only if ROODA_LEG names the worker's socket.
+"""
+
+from collections.abc import Iterable
+
+from rooda.agents import limits
+from rooda.agents.backoff import until_reset
+from rooda.agents.outcome import USAGE_LIMIT
+from rooda.agents.records import Agent, Reply
+from rooda.base import clock
+from rooda.base import json as base_json
+from rooda.base.json import Json
+from rooda.errors import TERMINATED, Cause, Interrupted
+from rooda.processes.link import Closed, Link
+from rooda.processes.signals import Signals
+from rooda.run.budgets import Purse
+from rooda.run.cost_ledger import CostLedger
+from rooda.run.spending import Used
+
+HANDOVER = "handover"  # kind of the Cause that ends a loop because another machine goes on with it
+
+
+class Leg:
+    """The worker's side of a leg, as the loop sees it."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._ending = ""
+        self._closed: Json = {}  # the event that closed a turn which is not published yet
+
+    def close_turn(self, record: Json) -> None:
+        """Report that a turn is closed; called after its last event is written.
+
+        A loop that ends with this turn is not held: the worker publishes turn and end together once it has exited.
+        """
+        self._closed = record
+        try:
+            self._link.tell({"closed": _said(record)})
+        except OSError:
+            raise Interrupted(TERMINATED - 128) from None
+
+    def publish(self, event: object = None) -> None:
+        """Wait until the worker has published the closed turn, if there is one.
+
+        A signal ends the wait: the worker publishes once more when the loop has ended.
+        """
+        if self._closed:
+            self._ending = str(self.ask({"turn": _said(self._closed)}).get("end", "")) or self._ending
+            self._closed = {}
+
+    @property
+    def ended(self) -> Cause | None:
+        """Why the worker wants this loop to end; None if it may go on."""
+        return Cause(HANDOVER, problem=self._ending) if self._ending else None
+
+    def ask(self, question: Json) -> Json:
+        """Return the worker's answer; {} after a signal. Raises Interrupted if the worker is gone."""
+        try:
+            return self._link.ask(question) or {}
+        except Closed:
+            raise Interrupted(TERMINATED - 128) from None
+
+    def close(self) -> None:
+        self._link.close()
+
+
+def _said(record: Json) -> Json:
+    return {"event": record["event"], "run": record["run"]}
+
+
+class LegPurse(Purse):
+    """Counts calls against the budgets of this machine, and against those that the whole fleet shares."""
+
+    def __init__(self, own: CostLedger, leg: Leg, run: str) -> None:
+        self._own, self._leg, self._run = own, leg, run
+
+    def limited(self, agent: Agent) -> Cause | None:
+        self._leg.publish()
+        return self._leg.ended or self._own.limited(agent)
+
+    def reserve(self, call: str, agent: Agent) -> Cause | None:
+        self._leg.publish()
+        cause = self._leg.ended or self._own.reserve(call, agent) or self._reserved(call, agent)
+        if cause:
+            self._own.release([call])
+        return cause
+
+    def _reserved(self, call: str, agent: Agent) -> Cause | None:
+        """Reserve the call's cost in the fleet; return the budget or the usage limit that forbids it."""
+        facts = self._facts(call, agent) | {"amount": agent.cap, "day": agent.budget_day}
+        cause = self._ask("reserve", facts).get("cause")
+        return base_json.decode(Cause, cause) if cause else None
+
+    def release(self, calls: Iterable[str]) -> None:
+        found = [*calls]
+        self._own.release(found)
+        self._ask("release", {"calls": [self._name(call) for call in found]})
+
+    def paid(self, call: str, kind: str, number: int, agent: Agent, reply: Reply) -> None:
+        self._own.paid(call, kind, number, agent, reply)
+        facts = self._facts(call, agent)
+        self._ask("paid", facts | {"cost": reply.cost})
+        if reply.outcome == USAGE_LIMIT:
+            until = clock.now() + until_reset(reply.reset_at, clock.now())
+            self._ask("limited", facts | {"until": clock.rfc3339(until), "until_at": until})
+
+    def _facts(self, call: str, agent: Agent) -> Json:
+        account = limits.account(agent) if agent.name else ""
+        return {"call": self._name(call), "agent": agent.name, "account": account}
+
+    def _name(self, call: str) -> str:
+        """Return the call's name in the fleet, where other runs have calls of the same name."""
+        return f"{self._run}/{call}"
+
+    def _ask(self, word: str, facts: Json) -> Json:
+        return self._leg.ask({"money": {"ask": word, **facts}})
+
+    def of_sessions(self, first: str, known: Iterable[str]) -> list[Used]:
+        return self._own.of_sessions(first, known)
+
+    def sync(self) -> None:
+        self._own.sync()
+
+    def close(self) -> None:
+        self._own.close()
+
+
+def connected(path: str, signals: Signals) -> Leg:
+    """Return the leg whose worker listens at `path`. Raises Interrupted if it is gone."""
+    try:
+        return Leg(Link(path, signals))
+    except Closed:
+        raise Interrupted(TERMINATED - 128) from None
