@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import click
+from click.core import ParameterSource
 
 from rooda.base import files, workspace_files
 from rooda.base.json import Json
@@ -14,7 +15,7 @@ from rooda.errors import OK, UsageProblem
 from rooda.git.repository import read_head
 from rooda.loops import configuration, registry
 from rooda.loops.options import DASH_H, Value, tab_agents
-from rooda.run import questions, task_lists
+from rooda.run import questions, task_lists, workspaces
 from rooda.settings import procedures
 from rooda.settings.layers import Settings
 from rooda.settings.types import AMOUNT, COMMAND, DURATION, whole
@@ -22,10 +23,11 @@ from rooda.settings.where import Where, where
 from rooda.tasks import forge_issues, model, sources
 from rooda.tasks.model import PRIORITIES, PROCEDURE, Limits, Task
 from rooda.tasks.sources import FILE, FORGES, Draft, Known, Plan
-from rooda.tasks.store import Place, Store, place_of
+from rooda.tasks.store import Place, Store, TaskList, place_of
 from rooda.views.say import say
 
 KINDS = tuple(kind for kind in registry.KINDS if kind != registry.OODA)  # all kinds but procedures
+NOT_WITH = ("config", "directory", "detach", "dry_run", "fresh", "going", "json", "new", "resume", "worktree")
 TYPE_IT = 'Type it: rooda tasks add "Fix the flaky login test"'
 
 
@@ -75,6 +77,8 @@ def own_options() -> list[click.Parameter]:
         click.Option(["--max-duration", "seconds"], type=Value(DURATION), metavar="TIME",
                      help="Stop after this time, such as 2h."),
         click.Option(["--agent"], metavar="NAME", help="Agent to run.", shell_complete=tab_agents),
+        click.Option(["--with", "options"], metavar="OPTIONS",
+                     help="More options of the loop, such as '--template docs'."),
         click.Option(["--target"], metavar="BRANCH", help="Branch to land on; default: the one checked out now."),
     ]  # fmt: skip
 
@@ -83,10 +87,10 @@ def store_of(here: Where) -> Store:
     return Store(place_of(here.workspace))
 
 
-@click.pass_context
-def _add(ctx: click.Context, /, **typed: Any) -> int:
-    here = where(ctx)
-    store, found = store_of(here), configuration.load(here.workspace, here.config)
+def added(here: Where, store: TaskList, typed: Json) -> int:
+    """Add the task, or those of a source, that the options of `add` describe."""
+    found = configuration.load(here.workspace, here.config)
+    workspaces.record(here.workspace)
     taken = Taken(*(typed.pop(key) for key in Taken._fields))
     if taken.source is None:
         if taken != Taken():
@@ -107,12 +111,13 @@ def _text(typed: str | None) -> str:
             raise UsageProblem("The task has no text.", TYPE_IT)
         typed = files.to_text(sys.stdin.buffer.read())
     assert typed is not None
+    typed = model.clean(typed)
     if not model.title_of(typed):
         raise UsageProblem("The task's text is empty.", TYPE_IT)
     return typed.strip()
 
 
-def new_task(found: Settings, store: Store, typed: Json, text: str) -> Task:
+def new_task(found: Settings, store: TaskList, typed: Json, text: str) -> Task:
     """Build a task, without an id yet, from the options of `add`.
 
     Raises UsageProblem for an unknown agent, procedure or task.
@@ -128,6 +133,7 @@ def new_task(found: Settings, store: Store, typed: Json, text: str) -> Task:
         kind=kind,
         name=name,
         agent=known_agent(found, typed.get("agent")),
+        options=loop_options(kind, typed.get("options") or ""),
         gates=tuple(typed.get("gates") or ()),
         after=after,
         priority=typed.get("priority") or "normal",
@@ -142,8 +148,31 @@ def known_agent(found: Settings, name: str | None) -> str:
     from rooda.settings import agents
 
     if name and name not in (known := agents.agents(found)):
-        raise UsageProblem(f"There is no agent {name!r}.", f"Known are: {', '.join(known)}")
+        raise UsageProblem(f"There is no agent {name!r}.", f"Available: {', '.join(known)}")
     return name or ""
+
+
+def loop_options(kind: str, typed: str) -> tuple[str, ...]:
+    """Split further options of a loop into words. Raises UsageProblem if its kind does not know one of them."""
+    import shlex
+
+    try:
+        words = shlex.split(typed)
+        known = registry.kind(registry.OODA if kind == PROCEDURE else kind).options()
+        taken = [each for each in known if isinstance(each, click.Option)]
+        with click.Command("with", params=[*taken]).make_context("with", [*words], help_option_names=[]) as ctx:
+            set_ = [name for name in NOT_WITH if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    except (ValueError, click.ClickException) as problem:
+        why = problem.format_message() if isinstance(problem, click.ClickException) else f"{problem}."
+        raise UsageProblem(f"--with: {why}", f"See: rooda {_start_of(kind)} --help") from None
+    if set_:
+        what = f"--with: a task can't set --{set_[0].replace('_', '-')}; rooda does."
+        raise UsageProblem(what, "See: rooda tasks add --help")
+    return tuple(words)
+
+
+def _start_of(kind: str) -> str:
+    return "build" if kind == PROCEDURE else f"{kind} {registry.KINDS[kind].starting[0]}"
 
 
 def _kind(found: Settings, typed: str) -> tuple[str, str]:
@@ -154,7 +183,7 @@ def _kind(found: Settings, typed: str) -> tuple[str, str]:
     name = name or ("build" if kind == PROCEDURE else kind)
     if name not in procedures.names(found):
         known = f"procedure NAME, {', '.join(KINDS)}"
-        raise UsageProblem(f"--kind {typed}: there is no such kind or procedure.", f"Known are: {known}; rooda list")
+        raise UsageProblem(f"--kind {typed}: there is no such kind or procedure.", f"Available: {known}; rooda list")
     return PROCEDURE, name
 
 
@@ -194,7 +223,7 @@ class Read(NamedTuple):
     refused: frozenset[str] = frozenset()  # keys of issues by authors who can't write to the repository
 
 
-def _import(here: Where, store: Store, base: Task, taken: Taken) -> int:
+def _import(here: Where, store: TaskList, base: Task, taken: Taken) -> int:
     """Add the drafts that are not in the task list yet, and report items that were edited or removed at the source."""
     read = _read(here, store, taken)
     if ring := sources.circle(read.drafts):
@@ -215,7 +244,7 @@ def _import(here: Where, store: Store, base: Task, taken: Taken) -> int:
     return OK
 
 
-def _plan(store: Store, read: Read) -> Plan:
+def _plan(store: TaskList, read: Read) -> Plan:
     found = sources.plan(read.drafts, store.all().values(), read.kind, read.place)
     return found._replace(new=tuple(draft for draft in found.new if draft.key not in read.refused))
 
@@ -238,7 +267,7 @@ def _maker(
     return make
 
 
-def _read(here: Where, store: Store, taken: Taken) -> Read:
+def _read(here: Where, store: TaskList, taken: Taken) -> Read:
     assert taken.source is not None
     if taken.source in FORGES:
         return _issues(here, taken, taken.source)
@@ -247,15 +276,15 @@ def _read(here: Where, store: Store, taken: Taken) -> Read:
     return _list(here, store, taken.source)
 
 
-def _list(here: Where, store: Store, name: str) -> Read:
+def _list(here: Where, store: TaskList, name: str) -> Read:
     path = os.path.join(here.current or here.workspace, name)
     try:
-        text = files.to_text(workspace_files.read_typed(here.workspace, path))
+        text = model.clean(files.to_text(workspace_files.read_typed(here.workspace, path)))
         found = task_lists.read(text, name)
     except OSError as problem:
         raise UsageProblem(f"{name} can't be read: {problem.strerror or problem}.") from None
     except task_lists.UnknownForm as problem:
-        raise UsageProblem(f"{name}: {problem}.", f"Known are {sources.KNOWN}.") from None
+        raise UsageProblem(f"{name}: {problem}.", f"Supported: {sources.KNOWN}.") from None
     top = os.path.realpath(store.place.repo.top)
     real = os.path.realpath(path)
     place = os.path.relpath(real, top) if real.startswith(f"{top}/") else real
@@ -312,23 +341,34 @@ def _news(known: Known) -> Iterator[str]:
         yield f"Task {task.id} was edited in {draft.place}; it keeps its text. Change it: rooda tasks edit {task.id}"
 
 
-add = _Add(
-    "add",
-    params=[
-        click.Argument(["text"], required=False),
-        click.Option(["--from", "source"], metavar="FILE|gh|glab",
-                     help="Add the tasks of a list, or open issues of GitHub or GitLab."),
-        click.Option(["--label", "labels"], multiple=True, metavar="LABEL",
-                     help="Only issues with this label; repeatable."),
-        click.Option(["--sync"], is_flag=True, help="Tick the box or close the issue once the task has landed."),
-        click.Option(["--allow-outside", "outside"], is_flag=True,
-                     help="Also add issues by authors who can't write to the repository."),
-        click.Option(["-y", "--yes"], is_flag=True, help="Use commands in imported texts as gates without asking."),
-        click.Option(["--kind"], metavar="KIND", help="Kind of loop: procedure NAME, goal, flow or reflex."),
-        *own_options(),
-    ],
-    callback=_add,
-    help="Add a task: TEXT, or standard input if TEXT is `-` or missing. With --from, add several.",
-    short_help="Add tasks.",
-    context_settings=DASH_H,
-)  # fmt: skip
+def add_command(listed: Callable[[Where, Json], TaskList], *further: click.Parameter) -> click.Command:
+    """Return the command `add`. `listed` opens the task list, and removes the `further` options' values."""
+
+    @click.pass_context
+    def add(ctx: click.Context, /, **typed: Any) -> int:
+        here = where(ctx)
+        return added(here, listed(here, typed), typed)
+
+    return _Add(
+        "add",
+        params=[*_SOURCE, *own_options(), *further],
+        callback=add,
+        help="Add a task: TEXT, or standard input if TEXT is `-` or missing. With --from, add several.",
+        short_help="Add tasks.",
+        context_settings=DASH_H,
+    )
+
+
+_SOURCE: list[click.Parameter] = [
+    click.Argument(["text"], required=False),
+    click.Option(["--from", "source"], metavar="FILE|gh|glab",
+                 help="Add the tasks of a list, or open issues of GitHub or GitLab."),
+    click.Option(["--label", "labels"], multiple=True, metavar="LABEL",
+                 help="Only issues with this label; repeatable."),
+    click.Option(["--sync"], is_flag=True, help="Tick the box or close the issue once the task has landed."),
+    click.Option(["--allow-outside", "outside"], is_flag=True,
+                 help="Also add issues by authors who can't write to the repository."),
+    click.Option(["-y", "--yes"], is_flag=True, help="Use commands in imported texts as gates without asking."),
+    click.Option(["--kind"], metavar="KIND", help="Kind of loop: procedure NAME, goal, flow or reflex."),
+]  # fmt: skip
+add = add_command(lambda here, typed: store_of(here))

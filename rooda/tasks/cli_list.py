@@ -14,8 +14,8 @@ from rooda.loops import configuration
 from rooda.loops.options import DASH_H, items, place_of_tab
 from rooda.run import questions
 from rooda.settings.where import Where, where
-from rooda.tasks import editing, model, progress, view
-from rooda.tasks.cli_add import TYPE_IT, known_agent, own_options, store_of
+from rooda.tasks import editing, model, orders, progress, view
+from rooda.tasks.cli_add import TYPE_IT, known_agent, loop_options, own_options, store_of
 from rooda.tasks.conflicts import Foresight
 from rooda.tasks.editing import Edit
 from rooda.tasks.model import Limits, Task
@@ -89,7 +89,7 @@ def _show(ctx: click.Context, /, number: int, as_json: bool) -> int:
     if as_json:
         say(json.dumps(progress.as_json(store, task, known, config), indent=2, ensure_ascii=False))
     else:
-        say("\n".join(view.page(task, known)))
+        say("\n".join(view.page(task, known, left=orders.left_in_clone(store, task))))
     return OK
 
 
@@ -119,6 +119,7 @@ def _edit(ctx: click.Context, /, number: int, text: str | None, no_gates: bool, 
         limits=Limits(int(typed["iterations"] or 0), float(typed["cost"] or 0), float(typed["seconds"] or 0)),
         agent=typed["agent"] and known_agent(configuration.load(here.workspace, here.config), typed["agent"]),
         target=typed["target"],
+        options=None if typed["options"] is None else loop_options(store.get(number).kind, typed["options"]),
     )
     task = editing.edit(store, number, _typed(store.get(number)) if change == Edit() else change)
     say(escape_line(f"Changed task {task.id}: {task.title}"))

@@ -8,7 +8,7 @@ import click
 
 from rooda.errors import OK, RoodaError, UsageProblem
 from rooda.loops import configuration
-from rooda.loops.options import DASH_H, Value
+from rooda.loops.options import DASH_H, RunOptions, Value
 from rooda.settings.schema import TASKS
 from rooda.settings.types import AMOUNT
 from rooda.settings.where import Where, where
@@ -18,6 +18,8 @@ from rooda.tasks.store import Store, place_of
 from rooda.views.say import say
 
 ID = click.argument("number", metavar="ID", type=click.IntRange(1), shell_complete=tab_tasks)
+
+MAYBE_ID = click.argument("number", metavar="[ID]", type=click.IntRange(1), required=False, shell_complete=tab_tasks)
 
 
 def register(tasks: click.Group) -> None:
@@ -62,6 +64,7 @@ def run(
     **typed: bool,
 ) -> int:
     """Work off the tasks, each in a clone of its own; Ctrl+C stops all loops, and the next `run` resumes them."""
+    from rooda.loops.trusting import checked
     from rooda.tasks.runner import Runner, Wishes
     from rooda.tasks.work import settings_file
 
@@ -77,6 +80,7 @@ def run(
     if any(typed.values()) and not land:
         raise UsageProblem("--yes and --no-gates need --land.")
     landing = tuple(f"--{name.replace('_', '-')}" for name, value in typed.items() if value)
+    checked(configuration.load(here.workspace, here.config), RunOptions({}), here.config)  # once, not in each clone
     wishes = Wishes(slots, retries, wait, land, landing=landing, cost=float(cost or 0), **_set(here, store))
     return Runner(store, here, settings_file(store, here), wishes, say).run()
 
@@ -98,7 +102,7 @@ def _set(here: Where, store: Store) -> dict[str, Any]:
 
 
 @click.command(short_help="Stop a running task, or `rooda tasks run`.")
-@click.argument("number", metavar="[ID]", type=click.IntRange(1), required=False, shell_complete=tab_tasks)
+@MAYBE_ID
 @click.option("--reason", metavar="TEXT", default="", help="Record this reason.")
 @click.pass_context
 def stop(ctx: click.Context, number: int | None, reason: str) -> int:
@@ -143,20 +147,35 @@ def retry(ctx: click.Context, number: int) -> int:
     return OK
 
 
-@click.command(short_help="Suspend a running task and its agent.")
-@ID
+@click.command(short_help="Suspend a running task, or `rooda tasks run`.")
+@MAYBE_ID
 @click.pass_context
-def pause(ctx: click.Context, number: int) -> int:
-    """Suspend the loop of a task and its agent."""
-    return _in_clone(where(ctx), number, ("pause",))
+def pause(ctx: click.Context, number: int | None) -> int:
+    """Suspend the loop of a task and its agent; without ID, suspend all loops and `rooda tasks run` itself.
+
+    The agents' services may drop the connection: for a long pause use `rooda tasks stop`.
+    """
+    if number is not None:
+        return _in_clone(where(ctx), number, ("pause",))
+    from rooda.tasks import orders
+
+    orders.pause_run(_store(where(ctx)))
+    say("Paused all running tasks. Continue with: rooda tasks continue")
+    return OK
 
 
-@click.command("continue", short_help="Continue a paused task.")
-@ID
+@click.command("continue", short_help="Continue a paused task, or `rooda tasks run`.")
+@MAYBE_ID
 @click.pass_context
-def continue_(ctx: click.Context, number: int) -> int:
-    """Continue the loop of a task that was paused."""
-    return _in_clone(where(ctx), number, ("continue",))
+def continue_(ctx: click.Context, number: int | None) -> int:
+    """Continue the loop of a task that was paused; without ID, continue `rooda tasks run` and all its loops."""
+    if number is not None:
+        return _in_clone(where(ctx), number, ("continue",))
+    from rooda.tasks import orders
+
+    orders.continue_run(_store(where(ctx)))
+    say("Continued. Watch with: rooda tasks --watch")
+    return OK
 
 
 @click.command(short_help="Show what a task did, iteration by iteration.")

@@ -41,7 +41,7 @@ class Foresight:
         return found
 
     def last(self, ready: Iterable[Task], running: Collection[Task]) -> list[Task]:
-        """Sort ready tasks so that those that conflict with a running task come last within their priority."""
+        """Sort ready tasks: within a priority, those that conflict with a running task come last."""
         ready = [*ready]
         others = [task for task in running if task.head]
         if not others or len(ready) < 2 or not any(task.head for task in ready):

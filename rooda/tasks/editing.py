@@ -26,6 +26,7 @@ class Edit(NamedTuple):
     limits: Limits = Limits()  # 0 = unchanged
     agent: str | None = None
     target: str | None = None
+    options: tuple[str, ...] | None = None  # of the loop
 
 
 def edit(store: Store, number: int, change: Edit) -> Task:
@@ -59,7 +60,7 @@ def _with(task: Task, change: Edit) -> Task:
 
 def _deliver(store: Store, task: Task, change: Edit) -> None:
     """Send a note and new limits to a loop that runs or will be resumed; a loop that begins later reads the task."""
-    note, limits = _note(change), _limits(change)
+    note, limits = note_of(change), limits_of(change)
     workspace = orders.workspace_of(store, task)
     newest = run_folder.latest(workspace, None) if workspace and (note or limits) else None
     if not newest or os.path.basename(newest) == task.turnings.ended:
@@ -79,14 +80,16 @@ def _deliver(store: Store, task: Task, change: Edit) -> None:
         ) from None
 
 
-def _note(change: Edit) -> str:
+def note_of(change: Edit) -> str:
+    """Return what a running loop's agent must know of a change."""
     parts = [f"The task has changed. It is now:\n\n{change.text}"] if change.text is not None else []
     if change.gates:
         parts.append(f"These commands must succeed, too: {', '.join(f'`{gate}`' for gate in change.gates)}")
     return "\n\n".join(parts)[: messages.LONGEST]
 
 
-def _limits(change: Edit) -> dict[str, float]:
+def limits_of(change: Edit) -> dict[str, float]:
+    """Return the limits that a change sets, as a message to a running loop has them."""
     return {key: float(value) for key, value in change.limits._asdict().items() if value}
 
 

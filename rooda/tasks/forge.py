@@ -1,7 +1,8 @@
 """Pull requests through the command lines of the forges, `gh` and `glab`, with the user's own login."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from rooda.base import files
@@ -12,6 +13,7 @@ from rooda.tasks.sources import GH, GLAB
 
 OPEN, MERGED, CLOSED = "open", "merged", "closed"
 GREEN, RED, PENDING, NONE = "green", "red", "pending", "none"
+FIELDS = "state,headRefOid,statusCheckRollup,mergeCommit,mergeable"  # of `gh pr view`
 GOOD = ("SUCCESS", "NEUTRAL", "SKIPPED")
 BAD = ("FAILURE", "ERROR", "TIMED_OUT", "CANCELLED", "ACTION_REQUIRED", "STARTUP_FAILURE", "STALE")
 PIPELINE = {"success": GREEN, "failed": RED, "canceled": RED, "skipped": GREEN}
@@ -26,6 +28,7 @@ class Seen(NamedTuple):
     failed: str = ""  # name of a failed check
     log: str = ""  # what the forge needs to print that check's log: its URL, or the number of the pipeline
     commit: str = ""  # the merge commit, if the forge names it
+    conflicts: bool = False  # it can't be merged, because it conflicts with its target
 
 
 def of_url(url: str) -> str:
@@ -41,11 +44,12 @@ class Forge:
 
     def found(self, branch: str) -> str:
         """Return the URL of the open pull request of a branch; "" if there is none."""
-        if self.name == GH:
-            rows = self._json("pr", "list", "--head", branch, "--state", "open", "--json", "url")
-            return next((str(row["url"]) for row in rows), "")
-        rows = self._json("mr", "list", "--source-branch", branch, "--output", "json")
-        return next((str(row["web_url"]) for row in rows), "")
+        with self._reading():
+            if self.name == GH:
+                rows = self._json("pr", "list", "--head", branch, "--state", "open", "--json", "url")
+                return next((str(row["url"]) for row in rows), "")
+            rows = self._json("mr", "list", "--source-branch", branch, "--output", "json")
+            return next((str(row["web_url"]) for row in rows), "")
 
     def create(self, branch: str, target: str, title: str, body: str) -> str:
         """Open a pull request; return its URL."""
@@ -61,9 +65,10 @@ class Forge:
 
     def look(self, url: str) -> Seen:
         """Return the state of a pull request and of its checks."""
-        if self.name == GH:
-            return _of_github(self._json("pr", "view", url, "--json", "state,headRefOid,statusCheckRollup,mergeCommit"))
-        return _of_gitlab(self._json("mr", "view", _number(url), "--output", "json"))
+        with self._reading():
+            if self.name == GH:
+                return _of_github(self._json("pr", "view", url, "--json", FIELDS))
+            return _of_gitlab(self._json("mr", "view", _number(url), "--output", "json"))
 
     def log(self, seen: Seen) -> str:
         """Return the log of a failed check, or where to find it."""
@@ -79,8 +84,9 @@ class Forge:
                 return f"See the log: {seen.log}"
             which = ["--job", run[2]] if run[2] else [run[1]]
             return files.to_text(self._run("run", "view", *which, "--log-failed"))
-        jobs = self._json("api", f"projects/:fullpath/pipelines/{seen.log}/jobs?scope[]=failed")
-        traces = [(job["name"], self._run("api", f"projects/:fullpath/jobs/{job['id']}/trace")) for job in jobs]
+        with self._reading():
+            jobs = self._json("api", f"projects/:fullpath/pipelines/{seen.log}/jobs?scope[]=failed")
+            traces = [(job["name"], self._run("api", f"projects/:fullpath/jobs/{job['id']}/trace")) for job in jobs]
         return "\n".join(f"{name}:\n{files.to_text(trace)}" for name, trace in traces)
 
     def merge(self, url: str, head: str, squash: bool) -> None:
@@ -89,6 +95,15 @@ class Forge:
             self._run("pr", "merge", url, "--squash" if squash else "--merge", "--match-head-commit", head)
         else:
             self._run("mr", "merge", _number(url), "--sha", head, "--yes", *(["--squash"] if squash else []))
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Raise RoodaError if the forge's JSON has another form than the one that is read."""
+        try:
+            yield
+        except (AttributeError, KeyError, TypeError) as problem:
+            what = f"{self.name} printed JSON in an unknown form ({problem})."
+            raise RoodaError(what, f"Update {self.name}.") from None
 
     def _run(self, *words: str) -> bytes:
         return forge_issues.checked(self.name, words, self._cwd, self._env)
@@ -112,7 +127,10 @@ def _of_github(said: Json) -> Seen:
     merged = (said.get("mergeCommit") or {}).get("oid", "")
     failed = failed or {}
     name, log = failed.get("name") or failed.get("context"), failed.get("detailsUrl") or failed.get("targetUrl")
-    return Seen(state, str(said.get("headRefOid", "")), verdict, str(name or ""), str(log or ""), str(merged))
+    conflicts = said.get("mergeable") == "CONFLICTING"
+    return Seen(
+        state, str(said.get("headRefOid", "")), verdict, str(name or ""), str(log or ""), str(merged), conflicts
+    )
 
 
 def _word_of(check: Json) -> str:
@@ -129,4 +147,5 @@ def _of_gitlab(said: Json) -> Seen:
     verdict = PIPELINE.get(word, PENDING) if pipeline else NONE
     failed = f"pipeline {pipeline['id']}" if verdict == RED else ""
     merged = str(said.get("merge_commit_sha") or said.get("squash_commit_sha") or "")
-    return Seen(state, str(said.get("sha", "")), verdict, failed, str(pipeline.get("id", "")), merged)
+    conflicts = said.get("has_conflicts") is True or said.get("detailed_merge_status") == "conflict"
+    return Seen(state, str(said.get("sha", "")), verdict, failed, str(pipeline.get("id", "")), merged, conflicts)

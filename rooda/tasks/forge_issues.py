@@ -6,7 +6,7 @@ from typing import Any
 
 from rooda.base import files, json
 from rooda.errors import RoodaError, UsageProblem
-from rooda.processes.capture import Captured, capture
+from rooda.processes.capture import TIMED_OUT, Captured, capture
 from rooda.processes.supervise import NOT_FOUND
 from rooda.tasks import sources
 from rooda.tasks.sources import FORGES, GH, Draft
@@ -91,7 +91,8 @@ def checked(forge: str, words: Sequence[str], cwd: str, env: Mapping[str, str]) 
         )
     if done.code:
         rows = [row for row in files.to_text(done.err).splitlines() if row.strip()]
-        why = rows[-1].strip() if rows else f"exit {done.code}"
+        why = f"no answer within {TIMEOUT:g} s" if done.code == TIMED_OUT else f"exit {done.code}"
+        why = rows[-1].strip() if rows else why
         raise UsageProblem(f"{forge} {' '.join(words[:2])} failed: {why}", f"Check the login: {forge} auth status")
     return done.out
 

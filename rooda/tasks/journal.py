@@ -50,7 +50,7 @@ def _path(store: Store) -> str:
 
 
 def begin(store: Store, move: Move) -> bool:
-    """Write the journal unless a task of the move is not completed; from then on its tasks can't be cancelled."""
+    """Write the journal if all tasks of the move are still completed; from then on they can't be cancelled."""
     with store.locked():
         if any(store.get(task.id).state != model.COMPLETED for task in move.tasks):
             return False
@@ -70,7 +70,7 @@ def current(store: Store) -> Move | None:
 
 
 def begun_at(store: Store) -> int:
-    """Return when the journal was written, in nanoseconds. An older lock file of git is not from this move."""
+    """Return when the journal was written, in nanoseconds. Lock files of git that are older are not from this move."""
     return os.lstat(_path(store)).st_mtime_ns
 
 

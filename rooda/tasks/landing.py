@@ -19,7 +19,7 @@ from rooda.run.records import Gate
 from rooda.run.setup import NewWorktree
 from rooda.settings.layers import Settings
 from rooda.tasks import gates, journal, model, queue, sync
-from rooda.tasks.combining import LandingClone, lost_submodule
+from rooda.tasks.combining import LANDING, LandingClone, lost_submodule
 from rooda.tasks.journal import Landed, Move
 from rooda.tasks.model import Task
 from rooda.tasks.queue import History, Refusal
@@ -290,7 +290,8 @@ class Queue:
     # After a kill
 
     def _recover(self) -> None:
-        """Complete the move of a killed landing, if its journal is still there."""
+        """Clear up after git commands that were killed; complete the move of a killed landing, if there is one."""
+        checkouts.remove_own_locks(self._repo, (LANDING, *self._shelf.branches()))
         move = journal.current(self._store)
         if move is None:
             return
@@ -327,7 +328,7 @@ def _obstacle(folders: Sequence[str], target: Target, tip: str, commit: str) -> 
 
 
 def _await_commands(path: str) -> int:
-    """Take the lock that git commands of a landing inherit; waits for those that a killed landing has left."""
+    """Take the lock that a landing's git commands inherit, after those of a killed landing have ended."""
     try:
         return lock.hold(path, PATIENCE)
     except OSError as problem:

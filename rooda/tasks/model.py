@@ -136,6 +136,11 @@ def decode(data: Json) -> Task:
     return task
 
 
+def clean(text: str) -> str:
+    """Return a text without NUL characters, which no program takes as an argument."""
+    return text.replace("\0", "")
+
+
 def title_of(text: str) -> str:
     """Return the title of a task's text: the first line that has words, cut at a word if it is long."""
     row = next((" ".join(line.lstrip("#-*>").split()) for line in text.splitlines() if line.strip("#-*> \t")), "")
@@ -164,6 +169,16 @@ def unmet(task: Task, tasks: Mapping[int, Task]) -> list[int]:
     return [number for number in task.after if number not in tasks or tasks[number].state != LANDED]
 
 
+def waiting_for_landing(tasks: Mapping[int, Task]) -> list[Task]:
+    """Return the waiting tasks that only wait for completed ones to land."""
+    waiting = (task for task in tasks.values() if task.state == WAITING)
+    return [
+        task
+        for task in waiting
+        if (left := unmet(task, tasks)) and all(each in tasks and tasks[each].state == COMPLETED for each in left)
+    ]
+
+
 def ready(tasks: Mapping[int, Task], now: str, busy: Collection[str] = ()) -> list[Task]:
     """Return the tasks that may start now, in the order in which they start.
 
@@ -186,7 +201,7 @@ def order(task: Task) -> tuple[int, bool, int]:
 
 
 def next_time(tasks: Iterable[Task]) -> str:
-    """Return the earliest time at which a waiting task may go on; "" if none waits for a time."""
+    """Return the earliest time at which a waiting task may continue; "" if no task waits for a time."""
     return min((task.until for task in tasks if task.state == WAITING and task.until), default="")
 
 

@@ -2,17 +2,20 @@
 
 import os
 
-from rooda.base import files
+from rooda.base import clock, files
 from rooda.errors import RoodaError, UsageProblem
 from rooda.git import clones
 from rooda.loops import registry
-from rooda.processes import lock, signals
-from rooda.run import asked
+from rooda.processes import lock, signals, table
+from rooda.run import asked, private_homes
 from rooda.run import folder as run_folder
+from rooda.run.past_runs import newest_run
 from rooda.tasks import journal, model, results, started, work
 from rooda.tasks.model import Process, Task
+from rooda.tasks.queue import message
 from rooda.tasks.store import Store
 
+SUSPENDING = 5.0  # seconds for the scheduler to suspend itself
 PATIENCE = 60.0  # seconds for a loop to end its agent
 
 
@@ -29,7 +32,13 @@ def end_loop(store: Store, task: Task, reason: str = "") -> bool:
     if task.process.pid and signals.terminate(task.process._asdict()):
         found = True
     workspace = workspace_of(store, task)
-    for loop in registry.known(workspace) if workspace else ():
+    return bool(workspace and end_loops(workspace, reason)) or found
+
+
+def end_loops(workspace: str, reason: str = "") -> bool:
+    """End all loops of a workspace as `rooda stop` does, and wait until they are gone; False if none runs."""
+    found = False
+    for loop in registry.known(workspace):
         if lock.is_held(loop.lock):
             found = True
             run = lock.owner(loop.lock).get("run")
@@ -66,7 +75,10 @@ def cancel(store: Store, number: int) -> Task:
 
 
 def retry(store: Store, number: int) -> Task:
-    """Let the next `run` work on a task again. A failed one, or one parked by a landing, begins a new loop."""
+    """Let the next `run` work on a task again. A failed one, or one parked by a landing, begins a new loop.
+
+    A parked one whose loop the user has brought to its end, in its clone, is completed.
+    """
 
     def again(task: Task) -> Task:
         if task.state not in (model.FAILED, model.PARKED, model.WAITING):
@@ -79,9 +91,17 @@ def retry(store: Store, number: int) -> Task:
             turnings = turnings._replace(loop=turnings.loop + 1, ended=task.session)
         return task._replace(state=model.WAITING, reason="", until="", account="", parked_by="", turnings=turnings)
 
-    if (task := store.get(number)).parked_by == "clone":
+    if (task := store.get(number)).parked_by == "clone" or _is_completed(store, task):
         return publish(store, task)
     return store.change(number, again, "retried")
+
+
+def _is_completed(store: Store, task: Task) -> bool:
+    """True if the loop of a parked task has completed since."""
+    may_be = task.state == model.PARKED and task.parked_by not in ("landing", "question")
+    workspace = workspace_of(store, task) if may_be else ""
+    newest = newest_run(workspace) if workspace else None
+    return bool(newest and newest.last.run != task.turnings.ended and newest.state(False) == model.COMPLETED)
 
 
 def answer(store: Store, number: int, text: str) -> Task:
@@ -113,7 +133,7 @@ def end_question(store: Store, number: int, default: str, limit: str) -> Task:
 
 def publish(store: Store, task: Task) -> Task:
     """Fetch the work of a completed loop into the repository, after that failed before. UsageProblem on failure."""
-    commit, problem = results.publish(task.clone, work.loan_of(store.place, task))
+    commit, problem = bring(store, task, True)
     if problem:
         what = f"The work of task {task.id} can't be brought into the repository: {problem}"
         raise UsageProblem(what, f"Repair that, then try again: rooda tasks retry {task.id}")
@@ -122,11 +142,22 @@ def publish(store: Store, task: Task) -> Task:
         raise UsageProblem(what, f"Repair that, then try again: rooda tasks retry {task.id}")
 
     def published(now: Task) -> Task:
-        if now.parked_by != "clone":
+        if now.state != model.PARKED:
             return now
         return now._replace(state=model.COMPLETED, head=commit, reason="", parked_by="")
 
     return store.change(task.id, published, "published")
+
+
+def bring(store: Store, task: Task, is_completed: bool) -> tuple[str, str]:
+    """Fetch a task's work into the repository; return the commit and the error, "" if there is none.
+
+    What the agents of a kind that does not commit have made is committed first, once the loop is completed.
+    """
+    problem = ""
+    if is_completed and not work.row_of(task).commits:
+        problem = results.commit_rest(task.clone, message(task, task.session))
+    return ("", problem) if problem else results.publish(task.clone, work.loan_of(store.place, task))
 
 
 def stop_run(store: Store) -> None:
@@ -139,15 +170,44 @@ def stop_run(store: Store) -> None:
     lock.await_free(path, PATIENCE)
 
 
-def clean(store: Store, task: Task) -> str:
-    """Remove the clone of a task that is over. If it has work that the repository lacks, keep it and return what."""
-    loan = work.loan_of(store.place, task)
+def pause_run(store: Store) -> None:
+    """Suspend `rooda tasks run` and its loops, as Ctrl+Z does. Raises UsageProblem if it is not running."""
+    _signal_run(store, signals.suspend, True)
+
+
+def continue_run(store: Store) -> None:
+    """Continue a suspended run and its loops. Raises UsageProblem if it is not running."""
+    _signal_run(store, signals.resume, False)
+
+
+def _signal_run(store: Store, send: signals.SignalSender, still: bool) -> None:
+    """Signal the run, and wait some seconds until it is suspended (`still`) or continued."""
+    path = store.place.runner
+    if not lock.is_held(path):
+        raise UsageProblem("`rooda tasks run` is not running here.", "See the tasks: rooda tasks")
+    owner = lock.owner(path)
+    last = clock.monotonic() + SUSPENDING
+    send(owner)
+    while lock.is_held(path) and table.stopped_states(owner.get("pid")) != {still} and clock.monotonic() < last:
+        clock.sleep(0.02)
+
+
+def left_in_clone(store: Store, task: Task) -> str:
+    """Describe what only the clone of a task has, such as uncommitted files; "" if nothing, or while it is running."""
+    if task.state == model.RUNNING or not task.clone or not os.path.isdir(task.clone):
+        return ""
     try:
-        if os.path.isdir(task.clone):
-            if left := clones.left_alone(task.clone, loan):
-                return left
-            files.remove_tree(task.clone)
+        return clones.left_alone(task.clone, work.loan_of(store.place, task))
     except RoodaError as problem:
         return f"a repository that can't be read: {problem.what}"
+
+
+def clean(store: Store, task: Task) -> str:
+    """Remove the clone of a task that is over. If it has work that the repository lacks, keep it and return what."""
+    if left := left_in_clone(store, task):
+        return left
+    if os.path.isdir(task.clone):
+        files.remove_tree(task.clone)
+        private_homes.forget(os.path.realpath(task.clone), os.path.join(os.path.realpath(task.clone), ".git"))
     store.change(task.id, lambda now: now._replace(clone="") if now.is_over else now, "cleaned")
     return ""

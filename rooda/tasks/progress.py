@@ -18,7 +18,7 @@ from rooda.views.status_table import Row
 
 
 class Board(NamedTuple):
-    """All tasks by id, running ones with their current progress, and why the file of a damaged one can't be read."""
+    """All tasks by id, running ones with their current progress; and for each damaged file, why it can't be read."""
 
     tasks: dict[int, Task]
     damaged: dict[int, str]

@@ -8,7 +8,7 @@ from rooda.base import files
 from rooda.errors import OK, UNDECIDED, UNFINISHED, Interrupted, RoodaError, UsageProblem
 from rooda.git import command
 from rooda.git.checkouts import HEADS
-from rooda.git.repository import GIT_TIMEOUT
+from rooda.git.repository import GIT_TIMEOUT, GitProblem
 from rooda.processes.signals import Signals
 from rooda.settings.layers import Settings
 from rooda.tasks import evidence, forge, model, queue, sync
@@ -16,6 +16,7 @@ from rooda.tasks.forge import CLOSED, GREEN, MERGED, NONE, RED, Forge, Seen
 from rooda.tasks.landing import alone
 from rooda.tasks.model import Pull, Task
 from rooda.tasks.store import Store
+from rooda.tasks.targets import REMOTES, Target, Targets
 
 
 class Wishes(NamedTuple):
@@ -46,20 +47,25 @@ class Pulls:
         self._code = OK
 
     def run(self) -> int:
-        """Visit all completed tasks once, or with `watch` until none is left; return the exit code."""
+        """Visit all completed tasks once, or with `watch` until none is left; return the exit code.
+
+        A forge's command that fails ends the first visit; later ones go on, as after a rate limit.
+        """
         with alone(self._store), Signals() as signals:
+            is_first = True
             while True:
                 self._code = OK
                 for task in self._mine():
                     try:
                         self._visit(task)
-                    except UsageProblem:
-                        raise
                     except RoodaError as problem:
+                        if isinstance(problem, UsageProblem) and is_first:
+                            raise
                         self._note(task, problem.what)
                 sync.carry_back(self._store, os.environ, self._say)
                 if not self._wishes.watch or not self._mine():
                     return self._code
+                is_first = False
                 signals.wait(self._wishes.watch)
                 if signals.first:
                     raise Interrupted(signals.first)
@@ -69,7 +75,7 @@ class Pulls:
         return [task for name in names for task in queue.due(self._store.all().values(), name)]
 
     def _note(self, task: Task, text: str, code: int = UNFINISHED) -> None:
-        """Print what a task waits for, unless that was printed last, and set the exit code."""
+        """Print what a task waits for, unless the last line printed for it says the same; set the exit code."""
         if self._said.get(task.id) != text:
             self._said[task.id] = text
             self._say(f"Task {task.id}: {text}")
@@ -89,8 +95,8 @@ class Pulls:
             self._parked(task, f"its pull request was closed: {task.pull.url}")
         elif seen.head != task.head:
             self._note(task, f"its pull request has another commit than the task: {task.pull.url}")
-        elif seen.checks == RED:
-            self._send_back(task, seen, host)
+        elif seen.conflicts or seen.checks == RED:
+            self._send_back(task, seen, host, self._fetched(task, remote))
         elif self._wishes.merge and (seen.checks == GREEN or (seen.checks == NONE and self._wishes.no_gates)):
             self._merge(task, remote, host)
         else:
@@ -124,7 +130,9 @@ class Pulls:
         words = ["push", "-q", lease, remote.name, f"{task.head}:{HEADS}{task.branch}"]
         done = command.run(words, self._repo.top, hooks=True, timeout=GIT_TIMEOUT)
         if done.code:
-            raise RoodaError(f"git push {remote.name} {task.branch} failed: {command.error_text(done)}")
+            rows = files.to_text(done.err).splitlines()
+            why = next((row.strip() for row in rows if "rejected]" in row), command.error_text(done))
+            raise RoodaError(f"git push {remote.name} {task.branch} failed: {why}")
         url = task.pull.url or host.found(task.branch)
         if not url:
             body = evidence.body(task, evidence.of_task(self._store, task))
@@ -162,9 +170,26 @@ class Pulls:
         self._store.change(task.id, parked, "refused", why=reason)
         self._note(task, f"parked: {reason}")
 
-    def _send_back(self, task: Task, seen: Seen, host: Forge) -> None:
-        refusal = queue.red_check(task.target, seen.failed, task.pull.url, host.log(seen))
-        tip = task.turnings.base
+    def _fetched(self, task: Task, remote: Remote) -> str:
+        """Return the tip of the pull request's target at the forge; the task's base if it can't be fetched."""
+        targets = Targets(self._repo)
+        target = Target(task.target, f"{REMOTES}{remote.name}/{remote.branch}", remote.name, remote.branch)
+        try:
+            targets.fetch(target)
+        except GitProblem as problem:
+            self._say(f"Task {task.id}: {problem.what}")
+        return targets.commit(target.ref) or task.turnings.base
+
+    def _conflicting(self, tip: str, head: str) -> list[str]:
+        """Return the files in which two commits conflict; [] if git is too old to tell."""
+        done = self._repo.run("merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", tip, head)
+        return [*filter(None, files.to_text(done.out).split("\0")[1:])] if done.code == 1 else []
+
+    def _send_back(self, task: Task, seen: Seen, host: Forge, tip: str) -> None:
+        if seen.conflicts:
+            refusal = queue.pull_conflict(task.target, task.pull.url, self._conflicting(tip, task.head))
+        else:
+            refusal = queue.red_check(task.target, seen.failed, task.pull.url, host.log(seen))
 
         def refused(now: Task) -> Task:
             waits = now.state == model.COMPLETED and now.head == task.head

@@ -64,7 +64,7 @@ def reopened(task: Task, refusal: Refusal, attempts: int, tip: str) -> Task:
 
 def conflict(target: str, files: Sequence[str], hunks: str) -> Refusal:
     """Return the refusal of a branch that conflicts with its target."""
-    names = ", ".join(files[:5]) + (f" and {len(files) - 5} more" if len(files) > 5 else "")
+    names = _listed(files)
     prompt = (
         f"Your work conflicts with what has landed on {target} since you began. Its tip is rooda/target.\n"
         f"Merge it (git merge rooda/target), resolve the conflicts so that both changes keep their meaning, run the "
@@ -91,6 +91,21 @@ def red_check(target: str, name: str, url: str, log: str) -> Refusal:
         f"The end of the check's log:\n\n{log[-OUTPUT:]}"
     )
     return Refusal("check", f"the check {name} failed: {url}", prompt)
+
+
+def pull_conflict(target: str, url: str, files: Sequence[str]) -> Refusal:
+    """Return the refusal of a pull request that the forge can't merge."""
+    names = f" in {_listed(files)}" if files else ""
+    prompt = (
+        f"Your work is in the pull request {url}, which conflicts with {target}{names}.\n"
+        f"The tip of {target} is rooda/target: merge it (git merge rooda/target), resolve the conflicts so that both "
+        "changes keep their meaning, run the gates, and commit."
+    )
+    return Refusal("conflict", f"its pull request conflicts with {target}{names}: {url}", prompt)
+
+
+def _listed(files: Sequence[str]) -> str:
+    return ", ".join(files[:5]) + (f" and {len(files) - 5} more" if len(files) > 5 else "")
 
 
 def uncommitted(target: str, left: str) -> Refusal:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from rooda.base import clock, files
 from rooda.errors import Cause, RoodaError
-from rooda.git import clones, command
+from rooda.git import clones, command, traces
 from rooda.git.clones import Loan
 from rooda.git.repository import Repo, find, read_head
 from rooda.loops import registry
@@ -80,16 +80,35 @@ def said(path: str, since: int = 0) -> Said:
     if not begins:
         return Said(rows[-1] if rows else "")
     text = [rows[begins[-1]].partition(": ")[2], *rows[begins[-1] + 1 :]]
-    return Said(text[0], "; ".join(text))
+    return Said(
+        text[0], "".join(f"{row} " if row.endswith((".", ":")) else f"{row}; " for row in text)[:-1].rstrip(";")
+    )
+
+
+def commit_rest(root: str, message: str) -> str:
+    """Commit what a loop has left uncommitted in its clone; return git's error, "" if there was none."""
+    try:
+        repo = find(root)
+        repo = repo._replace(env=command.with_identity(repo.top, os.environ))
+        if not repo.text("status", "--porcelain", "--ignore-submodules=all"):
+            return ""
+        repo.run_checked("add", "-A")
+        repo.run_checked(
+            "commit", "-q", "--no-verify", "--cleanup=whitespace", "-F", "-", stdin=files.to_bytes(message)
+        )
+    except (RoodaError, OSError) as problem:
+        return problem.what if isinstance(problem, RoodaError) else str(problem)
+    return ""
 
 
 def publish(root: str, loan: Loan) -> tuple[str, str]:
     """Fetch the clone's HEAD into its repository; return the commit and the error, "" if there is none."""
     try:
-        repo = find(root)
-        if os.path.realpath(repo.top) != os.path.realpath(root):
+        top, folder, _ = traces.folders(root)
+        commit = traces.head_commit(root) if folder and top == os.path.realpath(root) else ""
+        if not commit and os.path.realpath((repo := find(root)).top) != os.path.realpath(root):
             return "", f"{root} is not a repository any more"
-        if not (commit := read_head(repo).commit):
+        if not (commit := commit or read_head(repo).commit):
             return "", f"{root} has no commit"
         return commit, clones.publish(loan, root, commit)
     except (RoodaError, OSError) as problem:

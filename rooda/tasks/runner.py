@@ -12,7 +12,7 @@ from rooda.agents import command
 from rooda.base import clock, files
 from rooda.base.text import format_short
 from rooda.errors import INTERRUPTED, OK, TERMINATED, UNFINISHED, Undecided, UsageProblem, code_of_signal
-from rooda.git import clones
+from rooda.git import checkouts, clones
 from rooda.processes import detach, lock, table
 from rooda.processes.children import Children
 from rooda.processes.signals import Signals
@@ -47,7 +47,7 @@ class Wishes(NamedTuple):
 
     @property
     def words(self) -> list[str]:
-        """The options with which `rooda resume --all` starts this run again."""
+        """Options with which `rooda resume --all` starts this run again."""
         found = ["-j", str(self.slots), "--retries", str(self.retries)]
         found += ["--max-cost", f"{self.cost:g}"] if self.cost else []
         return [*found, *(["--wait"] if self.wait else []), *(["--land", *self.landing] if self.land else [])]
@@ -95,8 +95,18 @@ class Runner:
             held.release()
         if self._general:
             raise UsageProblem(self._general)
-        code = model.exit_code(self._store.all().values())
+        tasks = self._store.all()
+        self._report_unlanded(tasks)
+        code = model.exit_code(tasks.values())
         return UNFINISHED if code == OK and self._lander.code else code
+
+    def _report_unlanded(self, tasks: Mapping[int, Task]) -> None:
+        """Report the tasks that wait for the landing of others, which a run without `--land` does not bring."""
+        held = [task.id for task in model.waiting_for_landing(tasks)]
+        if held and not self._wishes.land:
+            names = ", ".join(map(str, held[:8])) + (" …" if len(held) > 8 else "")
+            what = f"Task {names} waits" if len(held) == 1 else f"Tasks {names} wait"
+            self._say(f"{what} until others have landed: rooda tasks land, or rooda tasks run --land")
 
     def _require_prefix(self) -> None:
         """Raise UsageProblem if a branch such as `rooda` prevents git from creating branches below it."""
@@ -111,6 +121,8 @@ class Runner:
     def _loop(self, watched: Signals) -> None:
         whole = False
         while not watched.first:
+            if watched.suspended:
+                self._suspend(watched)
             self._settle_ended()
             tasks = self._memory.tasks(whole)
             self._report_problems()
@@ -211,7 +223,7 @@ class Runner:
         task = self._store.get(number)
         workspace = orders.workspace_of(self._store, task)
         facts = results.facts_or_none(workspace, self._config) if workspace else outcome.Facts()
-        commit, problem = results.publish(task.clone, work.loan_of(self._store.place, task)) if workspace else ("", "")
+        commit, problem = orders.bring(self._store, task, code == OK) if workspace else ("", "")
         if code == OK and commit and not problem:  # before the task counts as completed
             problem = results.set_branch(self._store.place.repo, task.branch, commit)
         if problem:
@@ -259,6 +271,12 @@ class Runner:
             if model.same_agent(other, limited) and other.state == model.WAITING and not other.until:
                 self._memory.keep(self._store.change(other.id, hold, "waits"))
 
+    def _suspend(self, watched: Signals) -> None:
+        """Suspend all loops and this process after Ctrl+Z or `rooda tasks pause`, until they are continued."""
+        self._children.suspend()
+        watched.stop_self()
+        self._children.resume()
+
     def _stop(self, watched: Signals) -> None:
         """End all loops, which save their state; a second signal is passed on, too."""
         if self._working:
@@ -277,6 +295,9 @@ class Runner:
             if task.state != model.RUNNING:
                 continue
             orders.end_loop(self._store, task)
+            loan = work.loan_of(self._store.place, task)
+            own = (loan.ref, loan.snapshot, f"{work.HEADS}{task.branch}")
+            checkouts.remove_own_locks(self._store.place.repo, own)
             self._settle(task.id, -9)
 
 

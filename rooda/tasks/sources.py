@@ -82,21 +82,23 @@ def _draft(item: Item, key: str, place: str) -> Draft:
 
 def of_github(said: Any) -> list[Draft]:
     """Return the drafts of what `gh issue list --json number,title,body,url,author` printed."""
-    return [_issue(each, "number", "body", "url", "login") for each in _objects(said)]
+    return [_issue(each, "number", "body", "url", "login") for each in _objects(said, "number")]
 
 
 def of_gitlab(said: Any) -> list[Draft]:
     """Return the drafts of what `glab issue list --output json` printed."""
-    return [_issue(each, "iid", "description", "web_url", "id") for each in _objects(said)]
+    return [_issue(each, "iid", "description", "web_url", "id") for each in _objects(said, "iid")]
 
 
-def _objects(said: Any) -> list[Mapping[str, Any]]:
-    return [each for each in said if isinstance(each, Mapping)] if isinstance(said, list) else []
+def _objects(said: Any, number: str) -> list[Mapping[str, Any]]:
+    """Return the objects that have an issue's number."""
+    rows = said if isinstance(said, list) else []
+    return [each for each in rows if isinstance(each, Mapping) and isinstance(each.get(number), int)]
 
 
 def _issue(said: Mapping[str, Any], number: str, body: str, url: str, author: str) -> Draft:
-    place, words = str(said.get(url) or ""), str(said.get(body) or "").replace("\r\n", "\n").strip()
-    title = " ".join(str(said.get("title") or "").split()) or f"Issue {said.get(number)}"
+    place, words = str(said.get(url) or ""), model.clean(str(said.get(body) or "")).replace("\r\n", "\n").strip()
+    title = " ".join(model.clean(str(said.get("title") or "")).split()) or f"Issue {said.get(number)}"
     who = said.get("author")
     text = "\n\n".join(part for part in (title, words, f"This is issue #{said.get(number)}: {place}") if part)
     found = task_lists.markdown(words)

@@ -7,7 +7,7 @@ Worktrees of the repository share the list. A scheduler that sleeps is woken thr
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from rooda.base import clock, files, json
 from rooda.base.json import Json
@@ -52,6 +52,18 @@ class Place(NamedTuple):
         return os.path.join(self.folder, "land.lock")
 
 
+class TaskList(Protocol):
+    """A list of tasks, on this machine or in the fleet."""
+
+    @property
+    def place(self) -> Place: ...
+
+    def all(self) -> dict[int, Task]: ...
+    def get(self, number: int) -> Task: ...
+    def add(self, make: Maker) -> Task: ...
+    def add_all(self, makers: Callable[[], Iterable[Maker]], what: str = "added") -> list[Task]: ...
+
+
 def place_of(workspace: str) -> Place:
     """Return the place of the tasks of a workspace's repository. Raises UsageProblem outside of a repository."""
     try:
@@ -65,7 +77,11 @@ class Store:
     """The tasks of one repository. Safe with several processes at once; a kill at any point leaves whole files."""
 
     def __init__(self, place: Place) -> None:
-        self.place = place
+        self._place = place
+
+    @property
+    def place(self) -> Place:
+        return self._place
 
     def all(self) -> dict[int, Task]:
         """Return all tasks by id, except those whose files are damaged; see `read`."""
@@ -111,11 +127,22 @@ class Store:
         return self.add_all(lambda: [make], what)[0]
 
     def add_all(self, makers: Callable[[], Iterable[Maker]], what: str = "added") -> list[Task]:
-        """Add several tasks under one lock; `makers` is called under it, too."""
+        """Add several tasks under one lock; `makers` is called under it, too. Many are synced after it is released."""
         with self.locked():
-            found = [self._saved(make(self._next_id()), what) for make in makers()]
+            wanted = [*makers()]
+            first, is_single = self._next_ids(len(wanted)), len(wanted) == 1
+            found = [self._saved(make(first + at), what, is_single) for at, make in enumerate(wanted)]
         self.wake()
+        for task in () if is_single else found:
+            files.sync_file(self.place.file(task.id))
+        if not is_single and found:
+            files.sync_parent(self.place.file(first))
         return found
+
+    def put(self, task: Task) -> None:
+        """Save a copy of a task that is kept in another list; replaces an earlier copy."""
+        with self.locked():
+            self._saved(task, "copied")
 
     def change(self, number: int, work: Change, what: str, **facts: object) -> Task:
         """Replace a task by the result of `work`; nothing is written if that equals the task."""
@@ -124,7 +151,7 @@ class Store:
             after = work(before)
             if after == before:
                 return before
-            saved = self._saved(after._replace(rev=before.rev + 1), what, **facts)
+            saved = self._saved(after._replace(rev=before.rev + 1), what, True, **facts)
         self.wake()
         return saved
 
@@ -170,22 +197,25 @@ class Store:
         finally:
             os.close(descriptor)
 
-    def _next_id(self) -> int:
-        """Return an id that no task ever had. The file `last` has the highest; it is written before the task."""
+    def _next_ids(self, count: int) -> int:
+        """Return the first of `count` ids that no task ever had. The file `last` has the highest, before any task."""
         path = os.path.join(self.place.folder, "last")
         try:
             last = int(files.read_ours(path))
         except (OSError, ValueError):
             last = max(self.ids(), default=0)
-        while os.path.lexists(self.place.file(last + 1)):
-            last += 1
-        files.replace(path, f"{last + 1}\n".encode())
-        return last + 1
+        first = last + 1
+        while taken := [number for number in range(first, first + count) if os.path.lexists(self.place.file(number))]:
+            first = taken[-1] + 1
+        if count:
+            files.replace(path, f"{first + count - 1}\n".encode())
+        return first
 
-    def _saved(self, task: Task, what: str, **facts: object) -> Task:
+    def _saved(self, task: Task, what: str, synced: bool = True, **facts: object) -> Task:
         now = clock.rfc3339(clock.now())
         task = task._replace(updated_at=now, created_at=task.created_at or now)
-        files.replace(self.place.file(task.id), encoded(model.encode(task)).encode() + b"\n")
+        write = files.replace if synced else files.replace_unsynced
+        write(self.place.file(task.id), encoded(model.encode(task)).encode() + b"\n")
         line = {"at": now, "id": task.id, "rev": task.rev, "state": task.state, "what": what, **facts}
         descriptor = files.open_append(self.place.log)
         try:

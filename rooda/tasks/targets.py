@@ -66,7 +66,7 @@ class Targets:
             raise GitProblem(f"git fetch {target.remote} {target.branch} failed: {problem}")
 
     def push(self, target: Target, old: str, new: str) -> str:
-        """Push a commit, if the target still is at `old`; return git's error, "" if it succeeded."""
+        """Push a commit if the target is still at `old`; return git's error, "" if it succeeded."""
         lease = f"--force-with-lease={HEADS}{target.branch}:{old}"
         words = ["push", "-q", "--no-follow-tags", "--recurse-submodules=no", lease, target.remote]
         return self._outside([*words, f"{new}:{HEADS}{target.branch}"])

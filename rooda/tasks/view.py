@@ -78,11 +78,11 @@ def _person(task: Task) -> str:
 
 def page(task: Task, known: Mapping[int, Task], conflicts: Sequence[int] = (), left: str = "") -> list[str]:
     """Return the lines of `rooda tasks show`. `left`: work that only the clone has."""
-    limits = task.limits
+    limits, waits = task.limits, waits_for(task, known, conflicts)
     rows = [
         ("task", f"{task.id}: {task.title}"),
         ("state", f"{task.state}{f', {task.reason}' if task.reason else ''}"),
-        ("waits for", waits_for(task, known, conflicts)),
+        ("waits for", "" if waits == f"you: {task.reason}" else waits),
         ("loop", _loop(task)),
         ("progress", _progress(task)),
         ("gates", "; ".join(task.gates)),
@@ -93,7 +93,7 @@ def page(task: Task, known: Mapping[int, Task], conflicts: Sequence[int] = (), l
         ("branch", task.branch),
         ("pull request", task.pull.url),
         ("clone", task.clone),
-        ("not in the repository", left),
+        ("clone has", left),
         ("source", f"{task.source.place}{f':{task.source.line}' if task.source.line else ''}"),
         ("question", task.question),
     ]
@@ -117,7 +117,7 @@ def _progress(task: Task) -> str:
 
 def _limits(limits: model.Limits) -> Iterable[str]:
     if limits.iterations:
-        yield f"{limits.iterations} iterations"
+        yield f"{limits.iterations} iteration{'' if limits.iterations == 1 else 's'}"
     if limits.cost:
         yield dollars(limits.cost)
     if limits.seconds:

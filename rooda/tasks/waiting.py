@@ -1,4 +1,4 @@
-"""Keeps results until the user's checkout is clean, those for one target on a branch such as `rooda/next`."""
+"""Keeps results until the user's checkout is clean; the results for a target are on a branch such as `rooda/next`."""
 
 import shlex
 from collections.abc import Iterator
@@ -56,12 +56,12 @@ class Shelf:
         """Return the full name of a branch that does not exist: rooda/next, or another one if that is taken."""
         slug = "".join(sign if sign.isalnum() else "-" for sign in target)
         number, name = 1, f"{HEADS}{self._prefix}/{NEXT}"
-        while self._tip(name) or name in self._branches():
+        while self._tip(name) or name in self.branches():
             name = f"{HEADS}{self._prefix}/{NEXT}-{slug}{f'-{number}' if number > 1 else ''}"
             number += 1
         return name
 
-    def _branches(self) -> list[str]:
+    def branches(self) -> list[str]:
         return [row.branch for row in self._rows.values()]
 
     def clear(self, target: str) -> None:
@@ -80,7 +80,7 @@ class Shelf:
 
 
 def newest(store: Store, target: str, tip: str) -> str:
-    """Return the commit on which the next result builds: the last one that waits if it has the tip, else the tip."""
+    """Return the commit on which the next result builds: the last waiting one if it contains the tip, else the tip."""
     row = journal.waiting(store).get(target)
     if row and store.place.repo.run("merge-base", "--is-ancestor", tip, row.newest).code == 0:
         return row.newest

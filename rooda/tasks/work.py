@@ -85,11 +85,12 @@ def prepare(found: Settings, wanted: NewWorktree, store: Store, task: Task, say:
     place, branch = store.place, branch_of(found, task)
     own = clone_of(found, place, task)
     loan = loan_of(place, task)
+    base = _newer(place.repo, tip_of(place.repo, task.target), task.turnings.base)
+    tip = waiting.newest(store, task.target, base)
     if not os.path.isdir(own.root):
         unfinished = f"{own.root}{NEW}"
         files.remove_tree(unfinished)
-        base = tip_of(place.repo, task.target)
-        clones.make(place.repo, unfinished, branch, task.head or base, loan)
+        clones.make(place.repo, unfinished, branch, task.head or base, loan, tip)
         inner = os.path.normpath(os.path.join(unfinished, place.repo.prefix))
         files.make_folder(inner)
         new_worktree.check(wanted, place.repo.workspace)
@@ -97,10 +98,10 @@ def prepare(found: Settings, wanted: NewWorktree, store: Store, task: Task, say:
         files.rename(unfinished, own.root)
         clones.mark(own.root, loan)
         task = task._replace(turnings=task.turnings._replace(base=base))
-    elif clones.loan_of(own.root) != loan:
-        clones.mark(own.root, loan)  # an agent deleted the mark, or the repository was moved
-    tip = waiting.newest(store, task.target, tip_of(place.repo, task.target))
-    clones.bring(own.root, loan, tip, "refs/rooda/target")
+    else:
+        if clones.loan_of(own.root) != loan:
+            clones.mark(own.root, loan)  # an agent deleted the mark, or the repository was moved
+        clones.bring(own.root, loan, tip, clones.TARGET)
     noted = task._replace(clone=own.root, branch=branch)
     return store.change(
         task.id,
@@ -111,14 +112,39 @@ def prepare(found: Settings, wanted: NewWorktree, store: Store, task: Task, say:
     )
 
 
-def argv_of(store: Store, task: Task, workspace: str, config: str) -> list[str]:
-    """Return the command of the task's loop: a resume if it can be resumed, else a start."""
+def _newer(repo: Repo, tip: str, base: str) -> str:
+    """Return the later of a target's tip and the base of a task's branch, which a pull request may have moved."""
+    is_ahead = base not in ("", tip) and repo.run("merge-base", "--is-ancestor", tip, base).code == 0
+    return base if is_ahead else tip
+
+
+def argv_of(home: str, task: Task, workspace: str, config: str) -> list[str]:
+    """Return the command of the task's loop: a resume if it can be resumed, else a start.
+
+    `home`: the folder for a text that is too long for a command line.
+    """
     words = [*detach.rooda_command(), "-C", workspace, "--config", config]
     if _goes_on(task, workspace):
         more = results.higher_limit(workspace, task.name) if task.kind == PROCEDURE else 0
         return [*words, "resume", *(["--max-iterations", str(more)] if more else [])]
-    begin = [task.name] if task.kind == PROCEDURE else [task.kind, registry.KINDS[task.kind].starting[0]]
-    return [*words, *begin, "--fresh", *_limits(task), *task.options, *_text(store, task)]
+    return [*words, *start_of(home, task)]
+
+
+def start_of(home: str, task: Task) -> list[str]:
+    """Return the words that start the task's loop, after the common options."""
+    row = row_of(task)
+    begin = [task.name] if task.kind == PROCEDURE else [task.kind, row.starting[0]]
+    return [*begin, "--fresh", *row.unattended, *_limits(task), *task.options, *_text(home, task)]
+
+
+def row_of(task: Task) -> registry.Row:
+    """Return the registry's description of the task's kind of loop."""
+    return registry.KINDS[kind_of(task)]
+
+
+def kind_of(task: Task) -> str:
+    """Return the kind of the task's loop, as the registry calls it."""
+    return registry.OODA if task.kind == PROCEDURE else task.kind
 
 
 def _goes_on(task: Task, workspace: str) -> bool:
@@ -157,17 +183,20 @@ def _limits(task: Task) -> list[str]:
     found += ["--max-cost", f"{limits.cost:g}"] if limits.cost else []
     found += ["--max-duration", f"{limits.seconds:g}"] if limits.seconds else []
     found += ["--agent", task.agent] if task.agent else []
-    found += [word for gate in task.gates for word in ("--gate", gate)]
+    option, form = row_of(task).gate
+    for number, command in enumerate(task.gates if option else (), 1):
+        found += [option, form.format(number=number, command=command)]
     return found
 
 
-def _text(store: Store, task: Task) -> list[str]:
+def _text(home: str, task: Task) -> list[str]:
     text = "\n\n".join(part for part in (task.text, task.prompt) if part)
-    if len(files.to_bytes(text)) < LONGEST_ARGUMENT:
+    option = row_of(task).text_file
+    if len(files.to_bytes(text)) < LONGEST_ARGUMENT or not option:
         return ["--", text]
-    path = os.path.join(store.place.folder, f"{task.id}.md")
+    path = os.path.join(home, f"{task.id}.md")
     files.replace(path, files.to_bytes(text))
-    return ["--context-file", path]
+    return [option, path]
 
 
 def settings_file(store: Store, here: Where) -> str:
@@ -177,6 +206,7 @@ def settings_file(store: Store, here: Where) -> str:
         return os.path.abspath(found)
     empty = os.path.join(store.place.folder, "empty.toml")
     if not os.path.exists(empty):
+        files.make_folder(store.place.folder)
         files.write(empty, b"")
     return empty
 
@@ -200,4 +230,4 @@ def work(
         raise UsageProblem(f"Task {number} is {task.state}; nothing was started.")
     workspace = clone_of(found, store.place, task).workspace
     _hand_over(store, task, workspace)
-    children.become(argv_of(store, task, workspace, settings_file(store, here)), environ, parent)
+    children.become(argv_of(store.place.folder, task, workspace, settings_file(store, here)), environ, parent)
