@@ -13,6 +13,8 @@ from rooda.loops import registry
 from rooda.settings.schema import (
     AGENT,
     AGENT_TEST,
+    FLEET,
+    FLEET_WORKER,
     LOOP,
     OLDER,
     PRICE,
@@ -21,6 +23,7 @@ from rooda.settings.schema import (
     SANDBOX,
     SHARED,
     TASKS,
+    TELEMETRY,
     TRUST,
     WORKTREE,
     variable_of,
@@ -185,6 +188,20 @@ environment with an editable install of this project is refused, since its tests
 workspace's add up. Of the other values the stricter one counts, so a workspace can only tighten yours.
 
 {sandbox}
+## `[fleet]`: the same tasks on many machines
+
+Only your own settings (`~/.config/rooda/rooda.toml`) can have these tables; those of a workspace are ignored with a
+warning. TLS and API keys come from Temporal's own settings.
+
+{fleet}
+`[fleet.worker]`: what `rooda worker` runs on this machine
+
+{fleet_worker}
+## `[telemetry]`: export with OpenTelemetry
+
+Needs `pip install 'rooda[otel]'`; [telemetry.md](telemetry.md) says what is sent.
+
+{telemetry}
 ## `[trust]`
 
 Only your own settings (`~/.config/rooda/rooda.toml`) can have this table.
@@ -227,6 +244,9 @@ def page() -> str:
             worktree=_keys(WORKTREE),
             tasks=_keys(TASKS),
             sandbox=_keys(SANDBOX),
+            fleet=_keys(FLEET),
+            fleet_worker=_keys(FLEET_WORKER),
+            telemetry=_keys(TELEMETRY),
             trust=_keys(TRUST),
             reserved=" ".join(f"`{name}`" for name in sorted(RESERVED)),
         )

@@ -16,6 +16,7 @@ from rooda.settings.check import NAME, keys_of_kind
 from rooda.settings.schema import (
     AGENT,
     BUDGET,
+    FLEET,
     LOOP,
     OLDER,
     PRICE,
@@ -23,6 +24,7 @@ from rooda.settings.schema import (
     RESERVED,
     SANDBOX,
     TASKS,
+    TELEMETRY,
     TRUST,
     WORKTREE,
 )
@@ -54,6 +56,8 @@ def schema() -> dict[str, Any]:
             "sandbox": table_schema(SANDBOX),
             "worktree": table_schema(WORKTREE),
             "tasks": table_schema(TASKS),
+            "fleet": table_schema(FLEET),
+            "telemetry": table_schema(TELEMETRY),
             "trust": table_schema(TRUST),
         },
         "additionalProperties": False,

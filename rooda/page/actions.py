@@ -1,0 +1,155 @@
+"""The page's actions: which an open loop or task has, its buttons, and the `rooda` commands that carry one out."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from rooda.errors import UsageProblem
+from rooda.loops import registry
+from rooda.page.board import Entry
+from rooda.page.html import Html, tag
+from rooda.run.ended import COMPLETED, FAILED_STATE, PARKED, WAITING
+
+LONGEST = 20_000  # characters of a text that is typed on the page
+
+
+class Action(NamedTuple):
+    """An action: its button, what it does, and what the page asks for before it acts.
+
+    `done` is what the page says afterwards; "" stands for what the command printed.
+    """
+
+    label: str
+    title: str
+    ask: str = ""  # text | limits | sure; "" acts at once
+    hint: str = ""
+    done: str = ""
+
+
+ANSWERED = "Answered. It goes on."
+ACTIONS = {
+    "answer": Action("Answer", "Answer {}", "text", "Its next prompt has your answer. It goes on at once.", ANSWERED),
+    "land": Action("Land", "Land all completed tasks", "sure", "Brings them to their targets, checked by the gates."),
+    "retry": Action("Retry", "Retry {}", done="It is tried again."),
+    "resume": Action("Resume", "Resume {}", done="It goes on."),
+    "continue": Action("Continue", "Continue {}"),
+    "pause": Action("Pause", "Pause {}"),
+    "say": Action("Say", "Give {} a note", "text", "Its next prompt has the note, once."),
+    "set": Action(
+        "Limits", "Set limits of {}", "limits", "What is paused goes on at once. Empty fields change nothing."
+    ),
+    "stop": Action("Stop", "Stop {}", "sure", "Ends the run as Ctrl+C does. Its state is saved, so you can resume it."),
+}
+FLAGS = {"iterations": "--max-iterations", "cost": "--max-cost", "tokens": "--max-tokens", "duration": "--max-duration"}
+OF_TASKS = ("iterations", "cost", "duration")
+
+
+def possible(entry: Entry) -> list[str]:
+    """Return the actions of an open loop or task, the most useful first."""
+    row, running = entry.row, entry.row["running"]
+    if row["state"] in ("damaged", "unreadable", "foreign"):
+        return []
+    if entry.is_task:
+        return _of_task(entry)
+    if running:
+        return ["continue" if row["suspended"] else "pause", *_notes(row["loop"]), "set", "stop"]
+    if entry.question:
+        return ["answer"]
+    return ["resume", "set"] if row["next"] else []
+
+
+def _notes(kind: str) -> list[str]:
+    return ["say"] if kind in registry.KINDS and registry.KINDS[kind].hears_notes else []
+
+
+def _kind(entry: Entry) -> str:
+    """Return the kind of a task's loop."""
+    details = entry.row["details"]
+    return registry.OODA if details["procedure"] else str(details["kind"])
+
+
+def _of_task(entry: Entry) -> list[str]:
+    state, row = entry.row["state"], entry.row
+    if row["running"]:
+        return ["continue" if row["suspended"] else "pause", *_notes(_kind(entry)), "set", "stop"]
+    if entry.question:
+        return ["answer"]
+    found = {PARKED: ["retry", "set"], FAILED_STATE: ["retry", "set"], COMPLETED: ["land"], WAITING: ["set"]}
+    return found.get(state, [])
+
+
+def bar(entry: Entry, but: str = "") -> Html:
+    """Return the buttons of a loop or task; all but one."""
+    buttons = [_button(entry, name, at) for at, name in enumerate(possible(entry)) if name != but]
+    return tag("div", *buttons, class_="actions") if buttons else Html()
+
+
+def _button(entry: Entry, name: str, at: int) -> Html:
+    action = ACTIONS[name]
+    facts: dict[str, object] = {"data_do": name, "data_id": entry.id, "data_ask": action.ask or None}
+    facts |= {"data_hint": action.hint or None, "data_task": entry.is_task}
+    facts |= {"data_question": entry.question or None} if name == "answer" else {}
+    who = f"task {entry.row['name']}" if entry.is_task else str(entry.row["name"])
+    label = action.title.replace("{}", who)
+    kind = "primary" if at == 0 and name in ("answer", "land", "retry", "resume", "continue") else None
+    return tag("button", action.label, type="button", class_=kind, aria_label=label, **facts)
+
+
+def command(entry: Entry, name: str, typed: Mapping[str, str], rooda: Sequence[str], again: Sequence[str]) -> list[str]:
+    """Return the command line that carries out an action. Raises UsageProblem if it can't be done.
+
+    `rooda` is the beginning of each command line; `again` are the options of `rooda tasks run`, if it must be started.
+    """
+    if name not in possible(entry):
+        raise UsageProblem(f"This can't be done now: {name}.", "The page shows what can.")
+    steps = (_task_steps if entry.is_task else _loop_steps)(entry, name, typed)
+    again_at_once = name in ("answer", "retry") or (name == "set" and entry.row["state"] in (PARKED, FAILED_STATE))
+    if entry.is_task and again_at_once and not entry.runs:
+        steps.append(["tasks", "run", *again, "--detach"])
+    place = ["-C", entry.here.workspace, *(["--config", entry.here.config] if entry.here.config else [])]
+    lines = [[*rooda, *place, *step] for step in steps]
+    return lines[0] if len(lines) == 1 else ["/bin/sh", "-c", " && ".join(map(shlex.join, lines))]
+
+
+def _loop_steps(entry: Entry, name: str, typed: Mapping[str, str]) -> list[list[str]]:
+    loop = str(entry.row["name"])
+    if name == "answer":
+        return [["answer", "--", loop, _text(typed)], ["resume", loop, "--detach"]]
+    if name == "say":
+        return [["say", "--", _text(typed), loop]]
+    if name == "set":
+        limits = _limits(typed, tuple(FLAGS))
+        if not entry.row["running"]:
+            return [["resume", loop, "--detach", *limits]]
+        return [["set", loop, *limits], *([["continue", loop]] if entry.row["suspended"] else [])]
+    return [["resume", loop, "--detach"]] if name == "resume" else [[name, loop]]
+
+
+def _task_steps(entry: Entry, name: str, typed: Mapping[str, str]) -> list[list[str]]:
+    number = str(entry.row["name"])
+    if name == "answer":
+        return [["answer", "--", number, _text(typed)]]
+    if name == "say":
+        words = ["-C", str(entry.row["workspace"]), "say", "--", _text(typed)]
+        return [[*words, str(entry.row["details"]["procedure"] or _kind(entry))]]
+    if name == "land":
+        return [["tasks", "land", *(["--yes"] if typed.get("yes") == "yes" else [])]]
+    if name == "set":
+        edit = ["tasks", "edit", number, *_limits(typed, OF_TASKS)]
+        return [edit, ["tasks", "retry", number]] if entry.row["state"] in (PARKED, FAILED_STATE) else [edit]
+    return [["tasks", name, number]]
+
+
+def _text(typed: Mapping[str, str]) -> str:
+    text = typed.get("text", "").strip()
+    if not text or len(text) > LONGEST:
+        what = "The text is empty." if not text else f"The text has more than {LONGEST:,} characters."
+        raise UsageProblem(what)
+    return text.replace("\0", "")
+
+
+def _limits(typed: Mapping[str, str], known: Sequence[str]) -> list[str]:
+    found = [f"{FLAGS[key]}={value}" for key in known if (value := typed.get(key, "").strip())]
+    if not found:
+        raise UsageProblem("Give a limit to set.")
+    return found
