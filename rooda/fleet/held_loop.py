@@ -1,0 +1,133 @@
+"""Runs the loop of a leg, and holds it at the end of each turn until that is published. Passes the user's orders on."""
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+from rooda.agents import command
+from rooda.base import files
+from rooda.base.json import Json
+from rooda.fleet import preparation
+from rooda.fleet.link import Server
+from rooda.fleet.port import Desk, Lost
+from rooda.loops import registry
+from rooda.run import folder as run_folder
+from rooda.run import messages
+from rooda.tasks import editing
+from rooda.tasks import orders as task_orders
+from rooda.tasks.editing import Edit
+from rooda.tasks.model import Limits
+
+LOOK = 5.0  # seconds for which the thread that reads orders sleeps at most
+NOTES = ("say", "answer", "set")  # orders for the agent
+TURN_ENDS = ("pause", "hold", "hand-back")  # orders that the loop follows at the end of its turn
+
+
+class HeldLoop:
+    """The loop's process, the socket through which it asks, and the thread that takes orders."""
+
+    def __init__(self, desk: Desk, publish: Callable[[Json], None], kind: str) -> None:
+        """`kind`: of the loop; a clone that was just restored has no lock yet that would say so."""
+        self._desk, self._publish, self._kind = desk, publish, kind
+        self.give_up = threading.Event()  # set once a push that can't get through must not be retried any more
+        self.handed_back = ""  # why the loop ends after its turn
+        self.has_closed_turn = False  # a turn is closed and not published
+        self.failure: Exception | None = None  # why the loop was ended, other than by an order
+        self.printed = 0  # size of the output before this start
+        self.workspace = ""
+        self._given = self._before = 0  # newest notes: given to the loop, given before its current turn
+        self._exited = threading.Event()
+
+    def run(self, argv: Sequence[str], env: Mapping[str, str], output: str) -> int:
+        """Run the loop to its end; return its exit code, -N if signal N killed it."""
+        self.printed = files.size(output)
+        server = Server()
+        try:
+            pid = preparation.start(argv, self.workspace, {**env, command.IN_LEG: server.path}, output)
+            orders = threading.Thread(target=self._follow_orders, daemon=True)
+            orders.start()
+            found: list[int] = []
+
+            def wait() -> None:
+                found.append(preparation.wait(pid))
+                server.stop()
+
+            waiting = threading.Thread(target=wait, daemon=True)
+            waiting.start()
+            server.serve(self._answer)
+            waiting.join()
+            self._exited.set()
+            orders.join()
+            return found[0]
+        finally:
+            server.close()
+
+    def give(self, notes: Sequence[Json]) -> None:
+        """Leave what the user said, answered or set for the loop's next turn."""
+        newest = run_folder.latest(self.workspace, None)
+        if not newest:
+            return
+        run = os.path.basename(newest)
+        for note in notes:
+            change = _change(note.get("fields") or {})
+            text = str(note.get("text", "")) or editing.note_of(change)
+            if limits := editing.limits_of(change):
+                messages.leave(self.workspace, run, self._kind, messages.LIMITS, limits=limits)
+            if text and registry.KINDS[self._kind].hears_notes:
+                messages.leave(self.workspace, run, self._kind, messages.NOTE, text[: messages.LONGEST])
+            self._given = max(self._given, int(note.get("id", 0)))
+
+    def heard(self) -> int:
+        """Return the newest note that the closed turn has heard; notes given during a turn are for the next one."""
+        heard, self._before = self._before, self._given
+        return heard
+
+    # Questions of the loop
+
+    def _answer(self, question: Json) -> Json:
+        if "money" in question:
+            return self._desk.money(question["money"])
+        self.has_closed_turn = True
+        return self._hold() if "turn" in question else {}
+
+    def _hold(self) -> Json:
+        """Publish the turn while the loop waits; return whether the loop goes on."""
+        try:
+            self._publish({})
+        except Exception as problem:  # the leg raises it once the loop has ended
+            self.failure = problem
+            return {"end": "this task goes on elsewhere, or needs a person"}
+        finally:
+            self.has_closed_turn = False
+        return {"end": self.handed_back} if self.handed_back else {"go": True}
+
+    # Orders
+
+    def _follow_orders(self) -> None:
+        try:
+            while not self._exited.is_set():
+                for order in self._desk.orders(LOOK):
+                    self._follow(order)
+        except Lost as lost:
+            self.failure = lost
+            self._end("")
+
+    def _follow(self, order: Json) -> None:
+        word, why = order.get("order"), str(order.get("why", ""))
+        if word in NOTES:
+            self.give([order])
+        elif word in TURN_ENDS and not order.get("now"):
+            self.handed_back = why or word
+        else:
+            self._end(why)
+
+    def _end(self, why: str) -> None:
+        """End the loop as Ctrl+C does, and give up a push that waits."""
+        self.give_up.set()
+        task_orders.end_loops(self.workspace, why)
+
+
+def _change(fields: Json) -> Edit:
+    """Return what an order to change a task says to its loop."""
+    gates = tuple(map(str, fields["gates"])) if "gates" in fields else None
+    return Edit(text=fields.get("text"), gates=gates, limits=Limits(**fields.get("limits", {})))

@@ -1,0 +1,83 @@
+"""Answers the questions of the loop that works on a task. Each question and each answer is one line of JSON."""
+
+import json
+import os
+import select
+import socket
+import tempfile
+from collections.abc import Callable
+
+from rooda.base import files
+from rooda.base.json import Json, loads
+
+CHUNK = 65_536
+Answer = Callable[[Json], Json]
+
+
+class Server:
+    """The socket of one leg, in a folder that only this user can enter."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.mkdtemp(prefix="rooda-leg-")
+        self.path = os.path.join(self._folder, "link")
+        self._listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listening.bind(self.path)
+        self._listening.listen(1)
+        self._reader, self._writer = os.pipe()
+        self._loop: socket.socket | None = None
+        self._rest = b""
+
+    def serve(self, answer: Answer) -> None:
+        """Answer questions until `stop` is called."""
+        poll = select.poll()
+        for each in (self._listening.fileno(), self._reader):
+            poll.register(each, select.POLLIN)
+        while True:
+            ready = {descriptor for descriptor, _ in poll.poll()}
+            if self._loop and self._loop.fileno() in ready:
+                self._read(answer, poll)
+            elif self._listening.fileno() in ready:
+                self._accept(poll)
+            elif self._reader in ready:
+                return
+
+    def _accept(self, poll: select.poll) -> None:
+        """Take the loop's connection; later ones, which only a stranger can make, are closed."""
+        other, _ = self._listening.accept()
+        if self._loop:
+            other.close()
+            return
+        self._loop = other
+        poll.register(other.fileno(), select.POLLIN)
+
+    def _read(self, answer: Answer, poll: select.poll) -> None:
+        assert self._loop
+        try:
+            data = self._loop.recv(CHUNK)
+            *lines, self._rest = (self._rest + data).split(b"\n")
+            for line in lines:
+                question = loads(line)
+                if isinstance(question, dict):
+                    said = {**answer(question), "id": question.get("id")}
+                    self._loop.sendall(json.dumps(said).encode() + b"\n")
+        except (OSError, ValueError):
+            data = b""
+        if not data:
+            poll.unregister(self._loop.fileno())
+            self.hang_up()
+
+    def hang_up(self) -> None:
+        """Close the connection: the loop then ends its agent and itself."""
+        if self._loop:
+            self._loop.close()
+
+    def stop(self) -> None:
+        """End `serve`; called from another thread once the loop has exited. What it sent before is answered first."""
+        os.write(self._writer, b".")
+
+    def close(self) -> None:
+        self.hang_up()
+        self._listening.close()
+        os.close(self._reader)
+        os.close(self._writer)
+        files.remove_tree(self._folder)
