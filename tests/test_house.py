@@ -15,7 +15,7 @@ from rooda.loops import registry
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "rooda"
-LAYERS = ["cli", "page", "fleet", "tasks", "loops", "views", "settings"]
+LAYERS = ["otel", "cli", "page", "fleet", "tasks", "loops", "views", "settings"]
 LAYERS += ["run", "agents", "git", "processes", "base", "errors"]
 TOP = {"startup", "demo"}  # they belong to the layer of cli
 KINDS = {path.parent.name for path in (PACKAGE / "loops").glob("*/kind.py")}  # slices
@@ -30,35 +30,44 @@ PURE = {"errors", "base/json", "base/text", "base/secrets", "base/secret_forms",
         "base/yaml", "agents/records", "agents/outcome", "agents/last_words", "agents/error_text", "agents/backoff",
         "agents/prices", "git/retention",
         "run/budgets", "run/gate_words", "run/gates_md", "run/records", "run/setup", "run/spending", "run/ended",
-        "run/placeholders", "run/task_lists", "tasks/model", "tasks/sources", "tasks/view",
+        "run/placeholders", "run/task_lists", "tasks/model", "tasks/outcome", "tasks/sources", "tasks/view",
+        "fleet/chain", "fleet/port", "fleet/names", "fleet/decide", "fleet/money",
         "run/event_records", "run/tally", "run/vocabulary", "loops/kernel"}  # fmt: skip
 
 TASKS = {f"tasks/{path.stem}" for path in (PACKAGE / "tasks").glob("cli*.py")}
+TASKS |= {f"fleet/{path.stem}" for path in (PACKAGE / "fleet").glob("cli*.py")}
+ENGINE = {"fleet/engine", "fleet/flow", "fleet/serve"}  # all of rooda that knows Temporal
+LEGS = {"fleet/serve", "fleet/remote", "fleet/held_loop", "fleet/leg", "fleet/preparation"}  # each leg has threads
 
 # Who may use what reaches the world. A name ending in / is a room.
 DOORS = {
     "subprocess": {"processes/"},
     "signal": {"processes/", "agents/call", "agentkit/"},
     "time": {"base/clock"},
-    "datetime": {"base/clock"},
+    "datetime": {"base/clock", *ENGINE},  # Temporal takes timeouts as timedelta
     "fcntl": {"processes/lock"},
-    "select": {"processes/", "run/questions"},
+    "select": {"processes/", "run/questions", "fleet/link"},
     "yaml": {"base/yaml"},
     "ctypes": {"processes/linux"},
     "shutil": {"settings/detect"},
-    "socket": {"processes/systemd", "processes/proxy"},
-    "click": {"cli/", "loops/options", *TASKS, *(f"loops/{kind}/cli" for kind in KINDS)},
-    "asyncio": set(),
-    "threading": set(),
+    "socket": {"processes/systemd", "processes/proxy", "processes/link", "fleet/link", "page/listening", "page/server"},
+    "click": {"cli/", "loops/options", "page/cli", *TASKS, *(f"loops/{kind}/cli" for kind in KINDS)},
+    "asyncio": {*ENGINE, "page/server", "page/watch", "page/order"},
+    "threading": {*LEGS, "page/server", "page/watch"},
+    "temporalio": {*ENGINE},
+    "starlette": {"page/server"},
+    "sse_starlette": {"page/server"},
+    "uvicorn": {"page/server"},
+    "opentelemetry": set(),  # only the exporter, a program of its own
     "logging": set(),
     "multiprocessing": set(),
 }
 WRITERS = {"base/files"}
 # Who opens files, and who reads files that are neither shipped, nor rooda's own, nor of a workspace: those of git, of
-# this user's home, and of rooda's temporary folders.
+# this user's home, of rooda's temporary folders, and the style sheet that is beside the code.
 OPENERS = {"base/files", "base/workspace_files", "base/signing", "run/vocabulary"}
 READERS = {"base/files", "base/workspace_files", "git/", "loops/flow/guard_git", "settings/layers", "agents/versions",
-           "run/logins",
+           "run/logins", "page/export",
            "run/installed", "run/tokens", "processes/detach", "cli/completion", "cli/service"}  # fmt: skip
 WRITING = {"rename", "renames", "replace", "unlink", "remove", "removedirs", "makedirs", "mkdir", "rmdir", "mkfifo",
            "mknod", "link", "symlink", "truncate", "ftruncate", "fsync", "fdatasync", "pwrite", "chmod", "fchmod",
@@ -77,9 +86,9 @@ STARTING = {
     "spawnv",
 }
 STARTERS = {"processes/", "startup"}
-SPEAKING = {"cli/", "views/", "run/questions", "startup", *TASKS}
+SPEAKING = {"cli/", "page/cli", "views/", "run/questions", "startup", *TASKS}
 SPEAKING |= {f"loops/{kind}/{name}" for kind in KINDS for name in ("cli", "view")}
-PROGRAMS = ("demo/", "agentkit/")  # they run as processes of their own, and cause their own effects
+PROGRAMS = ("demo/", "agentkit/", "otel/")  # they run as processes of their own, and cause their own effects
 
 
 @functools.cache
@@ -339,7 +348,8 @@ def test_the_map_explains_long_modules() -> None:
     assert not [fault for fault in faults if f"`{fault.split(':')[0]}" not in text]
 
 
-HEAVY = ("rich", "tiktoken", "yaml", "psutil", "asyncio", "logging", "importlib.metadata", "tomli_w")
+HEAVY = ("rich", "tiktoken", "yaml", "psutil", "asyncio", "logging", "importlib.metadata", "tomli_w", "temporalio",
+         "uvicorn")  # fmt: skip
 
 
 def loaded_by(arguments: list[str], folder: Path, environment: dict[str, str] | None = None) -> set[str]:
@@ -374,6 +384,21 @@ def test_completion_loads_nothing_heavy(tmp_path: Path) -> None:
 def test_a_loop_loads_nothing_heavy(tmp_path: Path) -> None:
     """A whole run with a raw command imports none of them either: tokens are counted in a short-lived process."""
     assert not loaded_by(["build", "--ai-cmd", "true", "-n", "1"], tmp_path) & {*HEAVY}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["tasks"], ["tasks", "--help"], ["status"], ["worker", "--help"]])
+def test_FL_18_what_is_not_of_the_fleet_loads_nothing_of_it(arguments: list[str], tmp_path: Path) -> None:
+    """`tasks` without --fleet loads no module of the room, and help loads no engine."""
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    loaded = loaded_by(arguments, tmp_path, {"HOME": str(tmp_path)})
+    assert "temporalio" not in loaded
+    assert arguments[0] == "worker" or not {each for each in loaded if each.startswith("rooda.fleet")}
+
+
+def test_FL_18_a_loop_loads_nothing_of_the_fleet(tmp_path: Path) -> None:
+    """Nor does a whole run."""
+    loaded = loaded_by(["build", "--ai-cmd", "true", "-n", "1"], tmp_path)
+    assert not {each for each in loaded if each.startswith(("rooda.fleet", "temporalio"))}
 
 
 MOST_FOR_STATUS = 70  # modules of rooda

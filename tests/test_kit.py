@@ -114,6 +114,12 @@ def test_a_repository_or_settings_above_the_temporary_folder_are_avoided(tmp_pat
         clean(inside[:-1])
 
 
+def test_several_commands_answer_as_each_alone(ws: Workspace) -> None:
+    """Exit code and both outputs are those of a start of its own, with an error and without."""
+    commands = ("list", "build --dry-run", "status --json", "no-such-procedure", "logs nothing", "flow check")
+    assert ws.each(*commands) == [ws.rooda(*command.split()) for command in commands]
+
+
 def test_masking() -> None:
     """Clock stamps and durations are masked, nothing else."""
     lines = ["[10:00:45] Iteration 1/3 completed in 45.2s", "[10:02:16] Reached max iterations: 3 (total: 1h2m16s)"]

@@ -18,6 +18,7 @@ from rooda.agents.reader import OUTPUTS, PROGRAMS, reader
 from rooda.agents.records import Facts, Usage
 from tests.kit.clis import failures
 from tests.kit.clis.cases import FAILURES, NEWER
+from tests.kit.examples import examples
 
 GOLDEN = Path(__file__).parent / "golden"
 OUTPUT = {"qwen": "claude", "grok": "claude", "kilo": "opencode", "omp": "pi"}  # CLIs that print another's records
@@ -309,7 +310,7 @@ VALUES = st.recursive(
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(records=st.lists(st.dictionaries(KEYS, VALUES, max_size=6), max_size=5), noise=st.binary(max_size=60))
 def test_any_bytes_are_facts_or_unknown(output: str, records: list[dict[str, Any]], noise: bytes) -> None:
     """Any transcript gives facts that can be judged, never an exception."""

@@ -45,7 +45,7 @@ def leaks(ws: Workspace) -> list[str]:
 def shown(ws: Workspace, kind: str) -> str:
     words = ["status", "status --json", "logs -v", "events", "why", f"{kind} status", f"{kind} status --json"]
     words += ["logs", "flow log"] if kind == "flow" else []
-    return "".join(ws.rooda(*each.split()).both for each in words)
+    return "".join(ran.both for ran in ws.each(*words))
 
 
 def prompts(ws: Workspace, kind: str) -> str:

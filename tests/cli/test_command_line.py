@@ -210,9 +210,8 @@ def test_OA_41_reserved_names(bare: Workspace, name: str) -> None:
     bare.procedure(name)
     starts = ("list", "build --dry-run", "info build", "config show", "resume", "flow check", "goal status")
     looks = ("status", "stop", "logs", "events", "usage", "why", "tokens rooda.toml", "version", "doctor", "pause")
-    for words in (*starts, *looks) if name == "status" else ("list", "status"):
-        ran = bare.rooda(*words.split())
-        assert ran.code == 2, words
+    for ran in bare.each(*starts, *looks) if name == "status" else (bare.rooda("list"), bare.rooda("status")):
+        assert ran.code == 2, ran.both
         assert f"rooda.toml:4: procedures.{name}: '{name}' is a command of rooda" in ran.err
 
 

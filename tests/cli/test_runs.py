@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 
 import pytest
 
@@ -51,6 +52,24 @@ def test_E_21_the_summary_at_a_limit(repo: Workspace) -> None:
         "  next        rooda resume build --max-cost 2",
     ]
     assert len(ran.lines) == 6 and "Cost limit reached" in ran.lines[-1]
+
+
+def test_E_22_E_44_runs_whose_logs_were_deleted(repo: Workspace) -> None:
+    """Their calls and costs come from the user's ledger."""
+    assert repo.rooda("build", "-n", "2").code == 0
+    shutil.rmtree(repo.file(".rooda"))
+    assert repo.rooda("build", "-n", "1").code == 0
+    new, old = json.loads(repo.rooda("runs", "--json").out)
+    assert (old["state"], old["iterations"], old["calls"], old["cost"], old["commits"]) == (None, 2, 2, 1.0, None)
+    assert (new["state"], new["calls"], new["cost"]) == ("completed", 1, 0.5) and new.keys() == old.keys()
+    assert re.split("  +", repo.rooda("runs", "build").lines[2])[1:] == [
+        "build",
+        "-",
+        "2",
+        "-",
+        "$1.00",
+        "its log was deleted",
+    ]
 
 
 def test_E_21_E_22_a_run_with_a_resume_is_one_run(repo: Workspace) -> None:

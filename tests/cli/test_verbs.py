@@ -16,10 +16,8 @@ VERBS = ("run", "resume", "status", "stop", "cancel", "list", "log", "logs", "cl
 @pytest.mark.parametrize("kind", GROUPS)
 def test_L_01_every_group_has_every_verb(bare: Workspace, kind: str) -> None:
     """Each verb has help, in 80 columns; TAB offers the synonyms too."""
-    for verb in VERBS:
-        ran = bare.rooda(kind, verb, "--help")
-        assert ran.code == 0 and max(map(len, ran.lines)) <= 80, (verb, ran.both)
-    assert max(map(len, bare.rooda(kind, "--help").lines)) <= 80
+    for ran in bare.each(*(f"{kind} {verb} --help" for verb in VERBS), f"{kind} --help"):
+        assert ran.code == 0 and max(map(len, ran.lines)) <= 80, ran.both
     env = {"_ROODA_COMPLETE": "bash_complete", "COMP_WORDS": f"rooda {kind} ", "COMP_CWORD": "2"}
     offered = {line.partition(",")[2] for line in bare.rooda(env=env).lines}
     assert {*VERBS} - ({"clean", "prune"} if kind == "flow" else set()) <= offered
@@ -27,8 +25,7 @@ def test_L_01_every_group_has_every_verb(bare: Workspace, kind: str) -> None:
 
 def test_L_01_every_verb_without_a_group(bare: Workspace) -> None:
     """For procedures the verbs are commands of rooda; none of them is the name of a procedure."""
-    for verb in VERBS:
-        assert bare.rooda(verb, "--help").code == 0, verb
+    assert [ran.code for ran in bare.each(*(f"{verb} --help" for verb in VERBS))] == [0] * len(VERBS)
     bare.procedure("log")
     assert "log" in bare.rooda("log").err and bare.rooda("run", "log").code == 2
 

@@ -100,8 +100,10 @@ def of_goals(ws: Workspace) -> list[dict[str, Any]]:
     ws.out("step", "---LOOP_STATUS---\nEXIT_SIGNAL: true\n---END_STATUS---\n")
     first = ws.rooda("goal", "run", "Make it", "--plan", "plan.json", "--json")
     second = ws.rooda("goal", "continue", "--json", stdin=b"y\ny\n")
-    assert (first.code, second.code) == (4, 0), first.err + second.err
-    return [json.loads(line) for line in first.lines + second.lines]
+    ws.out("step-1", "<question>Which?</question>\n")
+    third = ws.rooda("goal", "run", "--fresh", "Make it", "--plan", "plan.json", "--no-gates", "--json")
+    assert (first.code, second.code, third.code) == (4, 0, 4), first.err + second.err + third.err
+    return [json.loads(line) for line in first.lines + second.lines + third.lines]
 
 
 def of_reflex_loops(ws: Workspace) -> list[dict[str, Any]]:

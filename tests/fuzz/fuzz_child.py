@@ -4,6 +4,7 @@
 import, and forks for each target. Each input is named before it is taken, so that one knows which was not survived.
 """
 
+import gc
 import os
 import resource
 import signal
@@ -20,9 +21,11 @@ ROOT = Path(__file__).parents[2]
 
 def main(what: str, size: int, seconds: float, names: list[str]) -> None:
     """A line for each target that did not survive."""
+    import tests.fuzz.fuzz_big  # noqa: F401 (all that the targets need, before the forks)
     from tests.fuzz.fuzz_room import room
 
     room()
+    gc.freeze()  # a collection in a child would copy the memory of all modules
     for name in names:
         log = os.path.join(room(), "log")
         pid = os.fork()

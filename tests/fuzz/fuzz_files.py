@@ -25,6 +25,7 @@ from rooda.run import tokens
 from rooda.run.folder import is_id
 from rooda.run.history import last_limits, parsed, used
 from rooda.run.seal import Seal
+from rooda.run.spending import usage_row
 from rooda.settings import detect, procedures
 from rooda.settings.lookup import decided, origins
 from rooda.settings.toml import toml_value
@@ -167,7 +168,7 @@ def events(data: bytes) -> None:
     for reason in reasons(records, registry.view):
         json.dumps(reason._asdict())
     calls = list(used(room()))
-    rows = [usage._row("x", calls)] if calls else []
+    rows = [usage_row("x", calls)] if calls else []
     if rows:
         json.dumps(rows)
         usage._table(rows, "loop")

@@ -5,9 +5,10 @@ from hypothesis import HealthCheck, given, settings
 
 from tests.fuzz.fuzz_mutate import documents
 from tests.fuzz.fuzz_table import CORPUS, TARGETS
+from tests.kit.examples import examples
 
 BOUNDED = settings(
-    max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(60), deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
 )
 LONG = settings(BOUNDED, max_examples=5000, derandomize=False)
 

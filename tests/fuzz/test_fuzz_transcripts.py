@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from rooda.agents import outcome, reader, transcript
 from rooda.base import files
+from tests.kit.examples import examples
 
-QUICK = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 OUTPUTS = ["text", *reader.OUTPUTS, "none such"]
 TAGS = st.sampled_from(["<promise>SUCCESS</promise>", "<promise>FAILURE</promise>", "<promise>SUCCESS", "\n", "word"])
 WORDS = st.sampled_from(

@@ -14,14 +14,12 @@ HOUR, YEAR = 3600, 31_557_600
 
 
 class Clock:
-    """The clock of everything that is started in a workspace from now on."""
+    """The clock of everything that is started in a workspace, or with these variables, from now on."""
 
     def __init__(self, ws: Workspace) -> None:
-        self.path, library = os.path.join(ws.root, "clock"), os.path.join(ws.root, "clock.so")
-        source = str(Path(__file__).with_name("clock.c"))
-        subprocess.run(["cc", "-shared", "-fPIC", "-nostdlib", "-o", library, source], check=True)
+        self.path = os.path.join(ws.root, "clock")
         self.jump(0)
-        ws.env |= {"LD_PRELOAD": library, "CLOCK": self.path}
+        ws.env |= variables(ws.root)
 
     def jump(self, seconds: float, slept: float = 0) -> None:
         """So far from the real time, from this moment on; `slept`: and so long the machine has slept till then."""
@@ -38,6 +36,20 @@ class Clock:
     def _say(self, *places: int) -> None:
         Path(f"{self.path}.new").write_bytes(struct.pack("=qqq", *places))
         os.replace(f"{self.path}.new", self.path)
+
+
+def variables(folder: str) -> dict[str, str]:
+    """The variables of a process whose clock the file `clock` in this folder sets."""
+    library, source = os.path.join(folder, "clock.so"), str(Path(__file__).with_name("clock.c"))
+    subprocess.run(["cc", "-shared", "-fPIC", "-nostdlib", "-o", library, source], check=True)
+    return {"LD_PRELOAD": library, "CLOCK": os.path.join(folder, "clock")}
+
+
+def shifted(seconds: float, folder: Path) -> dict[str, str]:
+    """The variables of a process whose clock is off by so much."""
+    folder.mkdir()
+    (folder / "clock").write_bytes(struct.pack("=qqq", *jumped(seconds)))
+    return variables(str(folder))
 
 
 def sleep_through(clock: Clock, running: Running, seconds: float) -> None:

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable
 
-KEPT = ("ROODA_ROUNDS", "ROODA_TEST_CLIS")  # what the one who starts the tests tells them
+KEPT = ("ROODA_ROUNDS", "ROODA_EXAMPLES", "ROODA_TEST_CLIS")  # what the one who starts the tests tells them
 OURS = ("ROODA_", "GIT_", "XDG_")
 MEMORY, ROOM = "/dev/shm", 4 << 30  # a file system without a disk, where each fsync is free; bytes that a run may need
 

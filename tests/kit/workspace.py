@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 FAKE_AI = str(Path(__file__).with_name("agent"))
+REPOSITORY = str(Path(__file__).parents[2])
 SUMMARY = re.compile(
     r"\] (?:(?:\S+ )?\S+: (?:completed|failed|paused|interrupted|stopped)\b|  (?:iterations|gates|changes|cost|next)  )"
 )
@@ -260,6 +261,20 @@ class Workspace:
         """Run rooda to its end."""
         running = self.start(*arguments, stdin=stdin, env=env, cwd=cwd)
         return Ran(running.finish(timeout), running.out, running.err)
+
+    def each(self, *commands: str | list[str]) -> list[Ran]:
+        """Run commands that only look, one after another; rooda is loaded once for all of them (see `several`)."""
+        given = os.path.join(self.root, f"commands-{len(self.running)}.json")
+        words = [shlex.split(command) if isinstance(command, str) else command for command in commands]
+        Path(given).write_text(json.dumps(words))
+        argv = [sys.executable, "-m", "tests.kit.several", given]
+        env = self.env | {"PYTHONPATH": os.pathsep.join((REPOSITORY, *filter(None, [self.env.get("PYTHONPATH")])))}
+        running = Running(argv, env, self.path, os.path.join(self.root, f"output-{len(self.running)}"), None)
+        self.running.append(running)
+        assert running.finish(30.0 + len(words)) == 0, running.both
+        found = [Ran(*json.loads(line)) for line in running.lines]
+        assert len(found) == len(words), running.both
+        return found
 
     def terminal(
         self, *arguments: str, rows: int = 24, columns: int = 100, env: dict[str, str] | None = None, cwd: str = ""

@@ -448,10 +448,11 @@ def test_S_01_looking_starts_nothing(bare: Workspace) -> None:
     clone.git(clone.theirs, "commit", "-qam", "x")
     clone.pull()
     ws = clone.ws
-    for words in (each.strip() for each in LOOKS.replace("\n", "|").split("|")):
-        done = ws.rooda(*words.split())
-        assert not ws.exists("ran") and "Traceback" not in done.err, words
+    looks = [each.strip() for each in LOOKS.replace("\n", "|").split("|")]
+    for words, done in zip(looks, ws.each(*looks), strict=True):
+        assert "Traceback" not in done.err, words
         assert words not in ("doctor", "agents") or "not trusted" in done.out
+    assert not ws.exists("ran")
     ws.rooda(env={"_ROODA_COMPLETE": "bash_complete", "COMP_WORDS": "rooda work --agent ", "COMP_CWORD": "3"})
     assert not ws.exists("ran")
     ws.rooda("trust")

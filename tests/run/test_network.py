@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rooda.processes import table
+from rooda.processes import proxy, table
 from tests.kit.walled import BWRAP, wall, walled  # noqa: F401 - a fixture
 from tests.kit.workspace import Workspace, until
 
@@ -110,3 +110,119 @@ def test_S_22_the_proxy_ends_with_the_loop(walled: Workspace) -> None:  # noqa: 
     for pid in [running.pid, *table.children(running.pid)]:
         os.kill(pid, signal.SIGKILL)
     until(lambda: not walled.leftovers(), 2, "the end of all processes")
+
+
+HOSTILE = """
+import socket, sys
+PROXY = ("127.0.0.1", 3128)
+def ask(head, body=b"", read=True):
+    with socket.create_connection(PROXY, 5) as line:
+        line.sendall(head.replace("PORT", sys.argv[1]).encode("latin-1") + b"\\r\\n\\r\\n" + body)
+        said = b""
+        while read and b"200 Connection" not in said:
+            try:
+                more = line.recv(65536)
+            except ConnectionResetError:  # it did not read a head that is too long to its end
+                more = b""
+            if not more:
+                break
+            said += more
+        return said
+def status(said):
+    return said.split(b" ")[1].decode() if said else "closed"
+asked = [
+    "CONNECT localhost:PORT HTTP/1.1",
+    "CONNECT LOCALHOST.:PORT HTTP/1.1",
+    "CONNECT 127.0.0.1:PORT HTTP/1.1",
+    "CONNECT 127.1:PORT HTTP/1.1",
+    "CONNECT 0.0.0.0:PORT HTTP/1.1",
+    "CONNECT [::1]:PORT HTTP/1.1",
+    "CONNECT [::ffff:127.0.0.1]:PORT HTTP/1.1",
+    "CONNECT 2130706433:PORT HTTP/1.1",
+    "CONNECT localhost@evil.test:PORT HTTP/1.1",
+    "CONNECT evil.test#localhost:PORT HTTP/1.1",
+    "CONNECT localhost:1 HTTP/1.1",
+    "CONNECT localhost:PORT:80 HTTP/1.1",
+    "CONNECT a..example.invalid:443 HTTP/1.1",
+    "GET / HTTP/1.1\\r\\nHost: localhost:PORT",
+    "GET ftp://localhost:PORT/ HTTP/1.1",
+    "GET http://evil.test\\\\@localhost:PORT/x HTTP/1.1",
+    "GET http://localhost:PORT/x HTTP/1.1\\r\\nX: " + 70000 * "x",
+    "\\x16\\x03\\x01 \\xff\\xfe",
+]
+print(*(status(ask(head)) for head in asked))
+said = ask("GET http://localhost:PORT/x HTTP/1.1\\r\\nHost: evil.test\\r\\nProxy-Authorization: Basic eDp4")
+print(said.rpartition(b"\\r\\n\\r\\n")[2].decode().replace(sys.argv[1], "PORT"))
+held = [socket.create_connection(PROXY, 5) for _ in range(260)]
+for line in held:
+    line.sendall(b"CONNECT localhost:" + sys.argv[1].encode() + b" HTTP/1.1\\r\\n")
+for number in range(400):
+    try:
+        ask(f"CONNECT host-{number}.test:443 HTTP/1.1", read=False)
+    except OSError:
+        break
+print("done")
+"""
+
+
+def test_S_22_a_hostile_client_gains_nothing(walled: Workspace, port: int) -> None:  # noqa: F811
+    """Other spellings of addresses, bad requests, hundreds of open connections: refused, and the loop goes on."""
+    wall(walled, keys=f'hosts = ["localhost:{port}", "*.example.invalid"]')
+    walled.write("hostile.py", HOSTILE)
+    walled.side(1, f'python3 hostile.py {port} >"$FAKE/got" 2>&1')
+    walled.write("get.sh", GET)
+    walled.side(2, f'sh get.sh http://localhost:{port}/ >"$FAKE/second"')
+    run = walled.rooda("build", "-n", "2")
+    assert run.code == 0, run.err
+    got = Path(walled.fake, "got").read_text().splitlines()
+    expected = "200 200 403 403 403 403 403 403 403 403 403 400 502 400 400 200 400 400"
+    assert [got[0].replace("closed", "400"), *got[1:]] == [expected, "hello localhost:PORT /x", "done"], got
+    assert Path(walled.fake, "second").read_text() == f"hello localhost:{port} /\n"
+    refused = [event["host"] for event in walled.events() if event["event"] == "network.refused"]
+    assert f"127.0.0.1:{port}" in refused and len(refused) <= 50
+    assert not walled.leftovers()
+
+
+class Forwarding(http.server.BaseHTTPRequestHandler):
+    """A user's proxy with a password, which answers each CONNECT itself."""
+
+    def do_CONNECT(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        said = f"{self.path} {self.headers['Proxy-Authorization']}".encode()
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(said), said))
+
+    def log_message(self, *_: object) -> None: ...
+
+
+def test_S_22_the_users_own_proxy_is_used(walled: Workspace) -> None:  # noqa: F811
+    """With its name and password; a proxy that is not an http:// one is an error that names it."""
+    wall(walled, keys='hosts = ["a.example.invalid"]')
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Forwarding) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        walled.env["HTTPS_PROXY"] = f"http://me:p%40ss@127.0.0.1:{server.server_address[1]}"
+        assert asked(walled, "http://a.example.invalid/") == ["a.example.invalid:80 Basic bWU6cEBzcw=="]
+        server.shutdown()
+    walled.forget_calls()
+    walled.env["HTTPS_PROXY"] = "socks5://127.0.0.1:9"
+    walled.side(1, 'curl -s http://a.example.invalid/ >"$FAKE/got" 2>&1')
+    walled.rooda("build", "-n", "1", "--fresh")
+    assert "since it is not an http:// one: socks5://127.0.0.1" in Path(walled.fake, "got").read_text()
+
+
+@pytest.mark.parametrize("host", ["*", "example.org/path", "exa mple", "example.org:0", "example.org:70000", "::1"])
+def test_S_22_a_host_that_can_not_match_is_an_error(ws: Workspace, host: str) -> None:
+    """The file, the line and what a host looks like, instead of a rule that never allows anything."""
+    wall(ws, keys=f'hosts = ["localhost:1", "{host}"]')
+    run = ws.rooda("build", "-n", "1")
+    assert run.code == 2 and "must be a host: example.org" in run.err and "rooda.toml:" in run.err
+
+
+def test_S_22_hosts_as_people_write_them() -> None:
+    """A URL, a port, a wildcard, an IPv6 address, capitals and a final dot."""
+    given = ["https://Example.org", "http://a.b.:81/", "*.C.org.", "[::1]:5432", "d.org:8443"]
+    rules = [proxy.rule_of(each) for each in given]
+    allowed = [("example.org", 443), ("a.b", 81), ("x.c.org", 80), ("x.y.c.org", 443), ("::1", 5432), ("d.org", 8443)]
+    assert all(proxy.allows(rules, *each) for each in allowed)
+    refused = [("example.org", 80), ("a.b", 80), ("c.org", 443), ("evilc.org", 443), ("d.org", 443), ("::1", 443)]
+    assert not any(proxy.allows(rules, *each) for each in refused)

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rooda.run import vocabulary
+from tests.kit.examples import examples
 
 ADDRESS = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"
 SHA256 = {
@@ -111,7 +112,7 @@ def test_the_rules_are_tiktokens(name: str, genuine: dict[str, tiktoken.Encoding
 
 
 @each
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(text=TEXTS)
 def test_the_full_encoder_is_tiktokens(name: str, genuine: dict[str, tiktoken.Encoding], text: str) -> None:
     """The same tokens, not only the same number."""

@@ -2,7 +2,11 @@
 
 import os
 import signal
+import socket
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -67,12 +71,69 @@ def test_S_21_the_project_is_writable_and_the_rest_is_not(walled: Workspace) -> 
 def test_S_21_gates_are_inside_and_their_output_is_readable(ws: Workspace) -> None:
     """A gate can't write .git/config; the next call reads the gate's output at its real path."""
     ws.git("init", "-q")
-    wall(ws, gates={"probe": "echo proof; echo x >>.git/config"}, loop={"failure_threshold": 9})
+    wall(ws, gates={"probe": "echo evil >.envrc; echo proof; echo x >>.git/config"}, loop={"failure_threshold": 9})
     ws.side(2, 'cat .rooda/runs/*/0001-gate-1.out >"$FAKE/read"; ls .rooda/runs/* >"$FAKE/listed"')
     run = ws.rooda("build", "-n", "2")
     assert "Quality gates failed: probe" in run.out
+    assert not ws.exists(".envrc") and "Put back, because agents and gates may not change it: .envrc" in run.err
     assert Path(ws.fake, "read").read_text().startswith("proof")
     assert Path(ws.fake, "listed").read_text().split() == ["0001-gate-1.out"]
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[Path]:
+    """A folder that the sandbox does not hide as a whole."""
+    if not os.access("/var/lib", os.W_OK):
+        pytest.skip("only root can write to /var/lib")
+    with tempfile.TemporaryDirectory(prefix="rooda-test-", dir="/var/lib") as folder:
+        yield Path(folder)
+
+
+SERVICE = 'python3 -c \'import socket; socket.socket(socket.AF_UNIX).connect("{}")\' && echo {} >>"$FAKE/got"\n'
+
+
+def test_S_21_rooda_and_services_are_out_of_reach_wherever_they_are(
+    walled: Workspace,  # noqa: F811
+    elsewhere: Path,
+) -> None:
+    """rooda's key and state outside of HOME or in the project; sockets, but for the project's own and opened ones."""
+    (elsewhere / "key").write_bytes(b"k" * 32)
+    (elsewhere / "key").chmod(0o600)
+    state = walled.file("state")
+    walled.env |= {"ROODA_KEY_FILE": str(elsewhere / "key"), "ROODA_STATE_HOME": state}
+    (elsewhere / "opened").mkdir()
+    places = [elsewhere / "hidden.sock", elsewhere / "opened/x.sock", Path(walled.file("x.sock"))]
+    with ExitStack() as stack:
+        for place in places:
+            service = stack.enter_context(socket.socket(socket.AF_UNIX))
+            service.bind(str(place))
+            service.listen()
+        look = f'cat {elsewhere}/key >"$FAKE/key"; ls state >"$FAKE/state"; touch state/x; rm -r state\n'
+        walled.side(1, look + "".join(SERVICE.format(place, place.name) for place in places))
+        wall(walled, keys=f'read = ["{elsewhere}/opened"]')
+        run = walled.rooda("build", "-n", "1")
+    assert run.code == 0, run.err
+    assert Path(walled.fake, "key").read_text() == Path(walled.fake, "state").read_text() == ""
+    assert Path(state, "homes").exists() and not Path(state, "x").exists()
+    assert Path(walled.fake, "got").read_text().split() == ["x.sock", "x.sock"]
+
+
+def test_S_22_hidden_files_are_empty_and_named_paths_are_there(walled: Workspace) -> None:  # noqa: F811
+    """`hide` with a file and a folder, `read` and `write` in HOME; the host's files stay as they are."""
+    walled.write(".env", "KEY=s3cret\n")
+    walled.write("secrets/key", "s3cret\n")
+    for name in ("lib", "cache"):
+        Path(walled.home, name).mkdir()
+        Path(walled.home, name, "x").write_text(f"{name}\n")
+    wall(walled, keys='hide = [".env", "secrets"]\nread = ["~/lib"]')
+    walled.config(walled.read("rooda.toml").replace("write = [", 'write = ["~/cache", '))
+    look = "cat .env; ls -A secrets; cat ~/lib/x ~/cache/x; touch .env secrets/x ~/lib/y && echo no; touch ~/cache/y"
+    walled.side(1, f'( {look} ) >"$FAKE/got" 2>/dev/null; echo x >.env; rm -rf secrets .env; true')
+    run = walled.rooda("build", "-n", "1")
+    assert run.code == 0, run.err
+    assert Path(walled.fake, "got").read_text().split() == ["lib", "cache"]
+    assert walled.read(".env") == "KEY=s3cret\n" and walled.read("secrets/key") == "s3cret\n"
+    assert Path(walled.home, "cache/y").exists() and not Path(walled.home, "lib/y").exists()
 
 
 def test_S_22_only_listed_variables_pass(walled: Workspace) -> None:  # noqa: F811
@@ -101,7 +162,23 @@ def test_S_20_what_can_not_be_had_is_exit_2_and_auto_says_it(ws: Workspace) -> N
     assert "No sandbox: the project" in run.err
 
 
-@pytest.mark.parametrize("count", [10, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("env", "why"),
+    [
+        ({"ROODA_STATE_HOME": "/proc/nowhere"}, "set ROODA_STATE_HOME to a folder that you can write"),
+        ({"HOME": "/"}, "HOME is /, which can't be hidden"),
+    ],
+)
+def test_S_20_a_home_that_can_not_be_made_starts_nothing(ws: Workspace, env: dict[str, str], why: str) -> None:
+    """Exit 2 with what to set, before the first call; `auto` goes on without a sandbox."""
+    wall(ws)
+    run = ws.rooda("build", "-n", "1", env=env)
+    assert run.code == 2 and why in run.err and not ws.calls, run.both
+    run = ws.rooda("build", "-n", "1", "--sandbox", "auto", env=env)
+    assert run.code == 0 and why in run.err, run.both
+
+
+@pytest.mark.parametrize("count", [10, pytest.param(200, marks=[pytest.mark.long, pytest.mark.timeout(900)])])
 def test_S_21_nothing_outlives_a_kill_of_rooda(walled: Workspace, count: int) -> None:  # noqa: F811
     """SIGKILL of guardian and loop at once: the agent and all its daemons die, within 100 ms on a machine at rest."""
     walled.side("iteration", DAEMONS)

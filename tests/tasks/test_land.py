@@ -216,3 +216,18 @@ def test_T_20_work_that_was_not_committed_goes_back(repo: Workspace) -> None:
     works(repo, "echo b > b.txt; exit", gates=("true",))
     done = repo.rooda("tasks", "land", timeout=60)
     assert done.code == 4 and "its clone has 1 uncommitted file" in done.out and states(repo) == ["waiting"], done
+
+
+def test_T_20_a_new_commit_in_a_submodule_lands(repo: Workspace) -> None:
+    """The gates see it at that commit, and the repository's own copy of the submodule has it."""
+    repo.git("init", "-q", "-b", "main", "../sub")
+    repo.git("-C", "../sub", "commit", "-q", "--allow-empty", "-m", "sub")
+    repo.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", f"{repo.root}/sub", "inner")
+    repo.git("commit", "-qm", "with a submodule")
+    commit = "echo deep > deep && git add deep && git commit -qm deeper"
+    works(repo, f"cd inner && {commit} && cd .. && git commit -qam up; exit", gates=("test -e inner/deep",))
+    complete(repo, {"b.txt": "b\n"}, gate="test -e b.txt")
+    done = repo.rooda("tasks", "land", timeout=90)
+    assert done.code == 0 and states(repo) == ["landed"] * 2, done
+    link = repo.git("ls-tree", "main", "inner").split()[2]
+    assert repo.git("-C", "inner", "log", "-1", "--format=%s", link) == "deeper\n"

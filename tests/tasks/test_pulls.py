@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.completed import complete
-from tests.kit.workspace import Ran, Workspace
+from tests.kit.completed import commit_of, complete
+from tests.kit.workspace import Ran, Workspace, until
 
 FORGE = """#!/bin/sh
 printf '%s\\n' "$(basename "$0") $*" >> "$FAKE/asked"
@@ -31,11 +31,15 @@ CHECKS = {
     "gh": {
         "pending": {**GH, "statusCheckRollup": [{**RUN, "status": "IN_PROGRESS", "conclusion": ""}]},
         "red": {**GH, "statusCheckRollup": [{"context": "lint", "state": "SUCCESS"}, {**RUN, "conclusion": "FAILURE"}]},
-        "green": {**GH, "statusCheckRollup": [{**RUN, "conclusion": "SUCCESS"}]},
+        "green": {**GH, "statusCheckRollup": [{**RUN, "conclusion": "SUCCESS"}], "mergeable": "MERGEABLE"},
+        "conflict": {**GH, "statusCheckRollup": [], "mergeable": "CONFLICTING"},
     },
     "glab": {
-        verdict: {"state": "opened", "sha": "HEAD", "head_pipeline": {"id": 11, "status": word}}
-        for verdict, word in (("pending", "running"), ("red", "failed"), ("green", "success"))
+        **{
+            verdict: {"state": "opened", "sha": "HEAD", "head_pipeline": {"id": 11, "status": word}}
+            for verdict, word in (("pending", "running"), ("red", "failed"), ("green", "success"))
+        },
+        "conflict": {"state": "opened", "sha": "HEAD", "head_pipeline": None, "has_conflicts": True},
     },
 }
 
@@ -100,6 +104,46 @@ def test_T_23_a_failed_check_goes_back_with_its_log(repo: Workspace, forge: str)
     says(repo, forge, "green")
     assert land(repo, "--merge", "--watch", "--every", "100ms").code == 0 and state(repo) == "landed"
     assert Path(repo.fake, "asked").read_text().count("create") == 1
+
+
+def test_T_23_a_pull_request_that_conflicts_goes_back(repo: Workspace, forge: str) -> None:
+    """The agent gets the target's tip at the forge, which the user's checkout lacks; its merge is pushed."""
+    complete(repo, {"a.txt": "mine\n"})
+    land(repo)
+    theirs = commit_of(repo, {"a.txt": "theirs\n"}, "main")
+    repo.git("push", "-q", "origin", f"{theirs}:refs/heads/main")
+    says(repo, forge, "conflict")
+    done = land(repo)
+    assert done.code == 4 and state(repo) == "waiting", done
+    assert "Task 1: waiting: its pull request conflicts with main in a.txt: https://" in done.out
+    repo.side(1, "git merge -q rooda/target || { echo both > a.txt; git commit -qam merged; }")
+    assert repo.rooda("tasks", "run", timeout=60).code == 0
+    assert "conflicts with main in a.txt" in repo.calls[0].text
+    says(repo, forge, "green")
+    assert land(repo, "--merge", "--watch", "--every", "100ms").code == 0 and state(repo) == "landed"
+    pushed = repo.git("-C", f"{repo.fake}/upstream.git", "log", "-1", "--format=%P", "rooda/1-task").split()
+    assert theirs in pushed and repo.git("-C", f"{repo.fake}/upstream.git", "show", "rooda/1-task:a.txt") == "both\n"
+
+
+def test_T_23_what_a_forge_prints_is_not_believed(repo: Workspace, forge: str) -> None:
+    """JSON in another form, garbage or a failure changes no task and is said; a watch goes on after a failure."""
+    complete(repo, {"b.txt": "b\n"})
+    land(repo)
+    for text in ("[]", "null", "7", "garbage", '{"state": [], "head_pipeline": 7, "mergeCommit": "x"}'):
+        Path(repo.fake, "seen").write_text(text)
+        done = land(repo)
+        assert done.code == 4 and "Task 1: " in done.out and state(repo) == "completed", done
+    Path(repo.fake, "seen").unlink()
+    done = land(repo)
+    assert done.code == 2 and " view failed: " in done.err, done
+    says(repo, forge, "pending")
+    words = ("tasks", "land", "--pr", "--merge", "--watch", "--every", "50ms")
+    watching = repo.start(*words, env={"PATH": f"{repo.root}/bin:{repo.env['PATH']}"})
+    until(lambda: "checks pending" in watching.out, what="the first poll")
+    Path(repo.fake, "seen").unlink()
+    until(lambda: " view failed: " in watching.out, what="a poll that fails")
+    says(repo, forge, "green")
+    assert watching.finish(30) == 0 and state(repo) == "landed"
 
 
 def test_T_23_without_a_remote_nothing_is_opened(repo: Workspace) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.kit.processes import marked
 from tests.kit.workspace import FAKE_AI, Workspace, until, waiting
 
 
@@ -30,6 +31,15 @@ def test_T_10_tasks_run_in_clones_of_their_own(repo: Workspace) -> None:
     slots = {repo.git("show", f"{task['details']['branch']}:made") for task in found}
     assert slots == {"0\n", "1\n"}
     assert "origin\tno-push" in repo.git("-C", found[0]["details"]["clone"], "remote", "-v")
+
+
+def test_T_01_a_run_without_land_says_what_waits_for_a_landing(repo: Workspace) -> None:
+    """It ends with 4, and names the task and the commands."""
+    repo.rooda("tasks", "add", "One", "-n", "1")
+    repo.rooda("tasks", "add", "Two", "-n", "1", "--after", "1")
+    done = repo.rooda("tasks", "run", timeout=60)
+    assert done.code == 4 and len(repo.calls) == 1
+    assert done.lines[-1] == "Task 2 waits until others have landed: rooda tasks land, or rooda tasks run --land"
 
 
 def test_T_11_a_killed_scheduler_loses_nothing(repo: Workspace) -> None:
@@ -67,6 +77,31 @@ def test_T_11_stop_leaves_a_task_for_the_next_run(repo: Workspace) -> None:
     assert repo.rooda("tasks", "run", timeout=60).code == 0 and len(repo.calls) == 3
     found = [task["state"] for task in json.loads(repo.rooda("tasks", "--json").out)]
     assert found == ["completed", "cancelled"]
+
+
+def test_T_10_pause_without_an_id_suspends_the_run_and_all_its_loops(repo: Workspace) -> None:
+    """No agent works and nothing starts until `continue`; a stop ends a paused run, too."""
+    for title in ("One", "Two", "Three"):
+        repo.rooda("tasks", "add", title, "-n", "1")
+    for call in (1, 2):
+        repo.side(call, f"echo $$ >> $FAKE/pids; {waiting(f'{repo.fake}/go')}")
+    assert repo.rooda("tasks", "pause").code == 2
+    running = repo.start("tasks", "run")
+    repo.wait_calls(2)
+    assert repo.rooda("tasks", "pause").code == 0
+    pids = [int(pid) for pid in Path(repo.fake, "pids").read_text().split()]
+    until(lambda: {psutil.Process(pid).status() for pid in pids} == {psutil.STATUS_STOPPED}, what="the suspension")
+    Path(repo.fake, "go").touch()
+    repo.rooda("tasks", "add", "Four", "-n", "1")
+    assert len(repo.calls) == 2
+    assert repo.rooda("tasks", "continue").code == 0
+    assert running.finish(60) == 0 and len(repo.calls) == 4
+    repo.rooda("tasks", "add", "Five", "-n", "1")
+    repo.side(5, "sleep 60")
+    running = repo.start("tasks", "run")
+    repo.wait_calls(5)
+    assert repo.rooda("tasks", "pause").code == 0
+    assert repo.rooda("tasks", "stop").code == 0 and running.finish(30) == 143
 
 
 def test_T_13_a_failed_task_is_tried_again_once(repo: Workspace) -> None:
@@ -107,7 +142,7 @@ def test_T_10_each_turn_is_in_the_repository_before_it_counts(repo: Workspace) -
     repo.wait_calls(2)
     assert repo.git("log", "-1", "--format=%s", "refs/rooda/task/1") == "one\n"
     assert repo.git("show", "refs/rooda/task-snapshot/1:loose") == "two\n"
-    assert not any("tasks" in path.read_text() for path in Path(repo.home).glob(".state/rooda/workspaces/*.json"))
+    assert not any("rooda/tasks" in path.read_text() for path in Path(repo.home).glob(".state/rooda/workspaces/*.json"))
     Path(repo.fake, "go").touch()
     assert running.finish(30) == 0
 
@@ -145,6 +180,7 @@ def test_T_16_a_clone_with_unpublished_work_is_kept(repo: Workspace) -> None:
     repo.side(1, "echo b > loose")
     repo.rooda("tasks", "run", timeout=60)
     repo.rooda("tasks", "cancel", "1")
+    assert "clone has  1 uncommitted file" in repo.rooda("tasks", "show", "1").out
     kept = repo.rooda("tasks", "clean")
     assert "it has 1 uncommitted file." in kept.out and "Removed 0 clones." in kept.out
     os.remove(f"{board(repo)[0]['clone']}/loose")
@@ -234,14 +270,17 @@ def paid(repo: Workspace) -> None:
     repo.git("commit", "-qam", "settings")
 
 
-@pytest.mark.parametrize(("count", "limited"), [(6, 3), pytest.param(100, 20, marks=pytest.mark.long)])
+LONG = (pytest.mark.long, pytest.mark.timeout(1800))
+
+
+@pytest.mark.parametrize(("count", "limited"), [(6, 3), pytest.param(100, 20, marks=LONG)])
 def test_T_12_no_call_starts_after_a_usage_limit(repo: Workspace, count: int, limited: int) -> None:
     """All other tasks wait, none fails; after the reset `run` finishes them."""
     paid(repo)
     for number in range(count):
         repo.rooda("tasks", "add", f"Task {number}", "-n", "1")
     repo.out(limited, LIMIT % (time.time() + 3600))
-    done = repo.rooda("tasks", "run", "-j", "1", timeout=300)
+    done = repo.rooda("tasks", "run", "-j", "1", timeout=600)
     assert done.code == 4 and len(repo.calls) == limited, done.out
     found = board(repo)
     assert [task["state"] for task in found] == ["completed"] * (limited - 1) + ["waiting"] * (count - limited + 1)
@@ -251,7 +290,7 @@ def test_T_12_no_call_starts_after_a_usage_limit(repo: Workspace, count: int, li
         path.unlink()  # the reset
     for number in range(limited, count + 1):
         repo.rooda("tasks", "retry", str(number))
-    assert repo.rooda("tasks", "run", "-j", "4", timeout=300).code == 0 and len(repo.calls) == count + 1
+    assert repo.rooda("tasks", "run", "-j", "4", timeout=600).code == 0 and len(repo.calls) == count + 1
 
 
 def test_T_12_a_run_has_a_cost_limit_of_its_own(repo: Workspace) -> None:
@@ -275,6 +314,7 @@ def test_T_10_a_run_that_was_cut_off_is_resumed_with_all(repo: Workspace) -> Non
     for pid in (owner, psutil.Process(owner).ppid()):
         if pid > 1:
             os.kill(pid, signal.SIGKILL)
+    until(lambda: not marked(repo.mark), what="the end of the loop")
     repo.side(2, "sleep 60")
     again = repo.rooda("resume", "--all", timeout=60)
     assert again.code == 0 and again.out == f"Resumed tasks run in {repo.path}\n", again.out + again.err
@@ -320,3 +360,17 @@ def test_T_10_a_task_is_paused_and_a_shallow_repository_said(repo: Workspace) ->
     assert repo.rooda("tasks", "continue", "1").code == 0
     Path(repo.fake, "go").touch()
     assert running.finish(30) == 0 and "The repository is shallow" in running.out
+
+
+def test_T_13_untrusted_settings_of_the_checkout_are_said_once(repo: Workspace) -> None:
+    """In a clone of another's repository `run` ends with 3 before any task begins; then one `trust` is enough."""
+    repo.git("clone", "-q", repo.path, "../theirs")
+    theirs = f"{repo.root}/theirs"
+    for title in ("One", "Two"):
+        repo.rooda("-C", theirs, "tasks", "add", title, "-n", "1")
+    done = repo.rooda("-C", theirs, "tasks", "run")
+    assert done.code == 3 and "you have not trusted them" in done.err and not repo.calls, done
+    terminal = repo.terminal("-C", theirs, "trust")
+    terminal.type("y\n")
+    assert terminal.finish() == 0
+    assert repo.rooda("-C", theirs, "tasks", "run", timeout=60).code == 0 and len(repo.calls) == 2

@@ -199,3 +199,12 @@ def test_T_02_what_has_landed_is_carried_back(repo: Workspace) -> None:
     repo.rooda("tasks", "land", timeout=60, env=env)
     closed = [line for line in Path(repo.fake, "asked").read_text().splitlines() if "issue close" in line]
     assert closed == ["gh issue close https://github.com/o/r/issues/4 --comment Landed on main."]
+
+
+def test_T_02_what_no_program_takes_is_left_out(repo: Workspace) -> None:
+    """A NUL in a text would end the start of its agent; an item without a number is no issue."""
+    assert repo.rooda("tasks", "add", "-", stdin=b"One\0two\n").code == 0
+    repo.write("TODO.md", b"- [ ] Three\0four\n")
+    assert repo.rooda("tasks", "add", "--from", "TODO.md").code == 0
+    assert titles(repo) == ["Onetwo", "Threefour"]
+    assert not sources.of_github([{"number": None, "title": "No number"}, 7, {"title": "None"}])

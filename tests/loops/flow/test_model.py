@@ -15,6 +15,7 @@ from rooda.loops.flow.model import Action, Decision, Node, NodeEntry, NodeFailed
 from rooda.loops.flow.world import FlowWorld
 from rooda.loops.kernel import Run, Saved, Scope
 from rooda.run.event_records import Event
+from tests.kit.examples import examples
 from tests.kit.flow import Flow, Level
 from tests.kit.workspace import Workspace
 
@@ -221,7 +222,7 @@ def ended(disk: Disk) -> list[tuple[str, str, str]]:
     return [(each.path, each.label, each.state.status) for each in disk.boundaries]
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(scripts())
 def test_F_197_F_072_F_110_boundaries_and_calls_are_the_models(script: Script) -> None:
     """Without interruption: the same commits and the same calls in the same order, within all limits."""
@@ -232,7 +233,7 @@ def test_F_197_F_072_F_110_boundaries_and_calls_are_the_models(script: Script) -
         assert max(each.state.iteration for each in disk.boundaries if each.path == path) <= most
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(scripts(3, 4), st.lists(st.integers(0, 30), max_size=6))
 def test_F_177_F_139_interrupted_anywhere_it_ends_the_same(script: Script, crashes: list[int]) -> None:
     """Interrupted before or after any effect, however often: the same commits; no label twice; no call doubled."""
@@ -242,7 +243,7 @@ def test_F_177_F_139_interrupted_anywhere_it_ends_the_same(script: Script, crash
     assert len(pairs) == len(set(pairs))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(scripts(4, 4), st.integers(1, 25))
 def test_an_error_ends_every_node_above(script: Script, fails: int) -> None:
     """The call that fails ends its node and each parent with `error`, innermost first, and nothing comes after."""
@@ -291,7 +292,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
     flow.ws.close()
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(12), deadline=None, suppress_health_check=list(HealthCheck))
 @given(scripts(3, 3))
 def test_F_197_the_real_command_against_the_model(shared: Flow, script: Script) -> None:
     """Random chains on the real command, with real git: commits, calls and exit code are the model's."""

@@ -6,6 +6,7 @@ import pytest
 
 from rooda.base.text import width
 from tests.kit.goal import A, B, Goals, blocks, plan
+from tests.kit.needed import needs
 from tests.kit.workspace import FAKE_AI
 
 COMPLETE = ["<loop-complete>", "All success criteria satisfied:", f"- {A}: ✓", f"- {B}: ✓", "</loop-complete>"]
@@ -283,3 +284,17 @@ def test_C_104_a_claim_is_not_verification(g: Goals) -> None:
     assert "claimed" in next(line for line in g.rooda("goal", "status").lines if "assumption" in line)
     cancelled = g.rooda("goal", "cancel").lines
     assert "  ✗ x (claimed, not verified)" in cancelled and "  ✓ y" in cancelled
+
+
+@needs("bwrap")
+def test_S_21_a_verification_run_by_hand_changes_no_guarded_file(g: Goals) -> None:
+    """`goal verify` runs the command in the sandbox, puts back what it wrote, and says so."""
+    command = "rm .envrc; echo evil >.envrc; touch proof"
+    g.planned(criteria=[*plan()["criteria"], {"name": "w", "verification": "execution output", "command": command}])
+    g.write(".envrc", "")
+    assert g.run("-n", "1").code == 4
+    g.write(".envrc", "mine\n")
+    g.config(f'[goal]\nai_cmd = {json.dumps(FAKE_AI)}\nsandbox = "workspace"\n')
+    ran = g.rooda("goal", "verify", "w", "--json")
+    assert json.loads(ran.out)[0]["met"] is True and g.exists("proof"), ran.both
+    assert g.read(".envrc") == "mine\n" and "Put back: .envrc; what was written: " in ran.err

@@ -19,6 +19,7 @@ from rooda.loops.goal.scoring import Scores
 from rooda.loops.goal.state import Brief, GoalState, public
 from rooda.loops.goal.world import CallResult, Finding, Violations
 from rooda.loops.kernel import Turns
+from tests.kit.examples import examples
 from tests.kit.goal import Goals, blocks, claim, plan
 from tests.kit.goal_reference import Case, Outcome, Turn, cases, model
 from tests.kit.goal_world import Script
@@ -80,7 +81,7 @@ def played(case: Case) -> Outcome:
     return Outcome(world.calls, world.blocks, state, world.states[-1].reason, ending.code)
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(600), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(cases())
 def test_random_goals_in_memory(case: Case) -> None:
     """Calls, status blocks, final state, reason and exit code are the model's."""
@@ -135,7 +136,7 @@ def silent(case: Case) -> Case:
     return case._replace(turns=tuple(turn._replace(word="") for turn in case.turns))
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(12), deadline=None, suppress_health_check=list(HealthCheck))
 @given(cases())
 def test_random_goals_on_the_real_command(case: Case) -> None:
     """The same with the real command, an agent process per call, and files on a disk."""

@@ -85,6 +85,15 @@ def test_E_15_red_iterations_are_committed_with_the_first_green_one(ws: Workspac
     assert [bool(event.get("commit")) for event in ended(ws)] == [False, True, False]
 
 
+def test_E_15_the_message_of_a_raw_command(ws: Workspace) -> None:
+    """It is the last paragraph of the output, without colours and promise."""
+    repository(ws, GREEN)
+    ws.side(1, "echo 1 >one")
+    ws.out(1, "Reading 3 files\n\n\x1b[1mAdd the parser\x1b[0m\nIt is small.\n\n<promise>SUCCESS</promise>\n")
+    assert ws.rooda("build", "-n", "1").code == 0
+    assert log(ws, "%B")[:3] == ["Add the parser", "", "It is small."]
+
+
 def test_E_15_a_hook_of_git_may_refuse(ws: Workspace) -> None:
     """As it may for a user: the iteration fails with the hook's words, and the next green one commits all of it."""
     repository(ws, GREEN)

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -124,6 +125,18 @@ def test_OA_17_the_output_of_a_gate_is_kept(ws: Workspace) -> None:
         assert file.read() == "to-stdout\nto-stderr\n"
     (ended,) = (record for record in ws.events() if record["event"] == "gate.ended")
     assert (ended["gate"], ended["verdict"]) == ("noisy", "exit 7")
+
+
+def test_OA_17_only_a_gate_that_passes_silently_leaves_no_file(ws: Workspace) -> None:
+    """Each path in the log exists, also that of a failed gate that printed nothing; no prepared file is left."""
+    ws.procedure(gates={"silent": "true", "loud": "echo fine", "red": "exit 3"})
+    ws.rooda("build", "-n", "2")
+    outputs = [record["output"] for record in ws.events() if record["event"] == "gate.ended"]
+    (folder,) = Path(ws.file(".rooda/runs")).iterdir()
+    names = ["", "0001-gate-2.out", "0001-gate-3.out", "", "0002-gate-2.out", "0002-gate-3.out"]
+    assert outputs == [name and str(folder / name) for name in names]
+    left = {path.name: path.read_text() for path in folder.iterdir() if "gate" in path.name or "next" in path.name}
+    assert left == {name: "fine\n" if "gate-2" in name else "" for name in names if name}
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -6,6 +6,7 @@ import signal
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from tests.kit.examples import examples
 from tests.kit.reflex import ALIAS, ENDPOINTS, FAKE, NAMING, PLAN, RS1, Kit, checks, checks_of, issue, judged, words
 from tests.kit.reflex_memory import Memory
 from tests.kit.reflex_reference import Reference, Script
@@ -363,7 +364,7 @@ def test_R_241_a_live_loop_is_not_resumed_twice(kit: Kit) -> None:
     assert running.finish() == 0
 
 
-MANY = settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=examples(500), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @MANY
@@ -374,7 +375,7 @@ def test_R_257_R_182_every_loop_ends(a_script: Script) -> None:
     assert state.status in ("completed", "stopped", "failed") and 1 <= state.iteration <= a_script.maximum
 
 
-FEW = settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+FEW = settings(max_examples=examples(12), deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 
 
 @pytest.mark.timeout(400)

@@ -14,6 +14,7 @@ from rooda.loops.reflex.inspect import event_line, versions
 from rooda.loops.reflex.state import State, encoded
 from rooda.loops.reflex.status import row, row_line
 from rooda.loops.reflex.store import open_store, tidy_all
+from tests.kit.examples import examples
 from tests.kit.inside import changed, places
 from tests.kit.reflex_memory import Memory
 from tests.kit.reflex_reference import Rule, Script
@@ -23,7 +24,7 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=5,
 )
-MANY = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=examples(300), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def whole() -> tuple[dict[str, Any], list[dict[str, Any]]]:

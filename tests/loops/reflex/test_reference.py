@@ -7,11 +7,12 @@ from hypothesis import HealthCheck, given, settings
 
 from rooda.loops.reflex import history
 from rooda.loops.reflex.state import decoded, encoded
+from tests.kit.examples import examples
 from tests.kit.reflex_memory import Memory
 from tests.kit.reflex_reference import Reference, Result, Script
 from tests.kit.reflex_strategies import scripts
 
-MANY = settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=examples(400), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def compared(script: Script, memory: Memory, wanted: Result) -> None:
@@ -38,7 +39,7 @@ def test_R_192_R_257_every_run_is_the_one_that_the_text_describes(script: Script
     compared(script, memory, Reference(script).run())
 
 
-@settings(MANY, max_examples=200)
+@settings(MANY, max_examples=examples(200))
 @given(scripts())
 def test_R_048_R_235_a_run_can_be_rebuilt_from_its_events_at_any_moment(script: Script) -> None:
     """After each event that ends a transition the fold of the history is the state that was saved then."""
@@ -61,7 +62,7 @@ def test_R_048_R_235_a_run_can_be_rebuilt_from_its_events_at_any_moment(script: 
         assert decoded(json.loads(json.dumps(state))) == folded._replace(updated_at="")
 
 
-@settings(MANY, max_examples=100)
+@settings(MANY, max_examples=examples(100))
 @given(scripts(failures=False))
 def test_R_116_sequential_execution_ends_the_same(script: Script) -> None:
     """Without failures the sequential way has the same trace, calls and end."""
