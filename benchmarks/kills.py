@@ -17,7 +17,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from benchmarks.faults import clings, randomly, scheduler, steps
+from benchmarks.faults import clings, landing, randomly, scheduler, steps
 from benchmarks.faults.judge import Tally
 from benchmarks.faults.kinds import KINDS
 from benchmarks.faults.table import RESULTS, table
@@ -31,12 +31,17 @@ def _of_tasks(fault: str, loop: str, folder: str, asked: argparse.Namespace) -> 
     return scheduler.run(fault, folder, asked.seed, asked.steps)
 
 
+def _of_landings(fault: str, loop: str, folder: str, asked: argparse.Namespace) -> Found:
+    return landing.run(fault, folder, asked.seed, asked.steps)
+
+
 SORTS: dict[str, Sort] = {
     "random": lambda loop, folder, asked: randomly.run(loop, asked.kills, asked.seed, folder),
     "steps": lambda loop, folder, asked: steps.run(loop, steps.KILL, folder, asked.seed, asked.steps),
     "EIO": lambda loop, folder, asked: steps.run(loop, steps.EIO, folder, asked.seed, asked.steps),
     "ENOSPC": lambda loop, folder, asked: steps.run(loop, steps.ENOSPC, folder, asked.seed, asked.steps),
     **{f"tasks {fault}": partial(_of_tasks, fault) for fault in (steps.KILL, steps.EIO, steps.ENOSPC)},
+    **{f"landing {fault}": partial(_of_landings, fault) for fault in (steps.KILL, steps.EIO, steps.ENOSPC)},
     "signals": lambda loop, folder, asked: clings.run(loop, folder, asked.seed, asked.steps),
 }
 
@@ -71,8 +76,8 @@ def main() -> int:
 
 
 def loops_of(sort: str, wanted: str) -> list[str]:
-    """Return the kinds of loops for a sort of faults; those of the scheduler are tried once."""
-    if sort.startswith("tasks "):
+    """Return the kinds of loops for a sort of faults; those of tasks are tried once."""
+    if sort.startswith(("tasks ", "landing ")):
         return ["tasks"] if wanted == "all" else []
     return [*KINDS] if wanted == "all" else [wanted]
 

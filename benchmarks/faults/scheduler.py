@@ -56,8 +56,13 @@ class Scheduler:
         moved = [] if repo.git("rev-parse", "main") == head and not repo.git("status", "--porcelain") else ["the tree"]
         twice = Path(repo.fake, "twice")
         doubled = twice.read_text().split() if twice.exists() else []
-        again = max(0, len(Path(repo.fake, "begun").read_text().split()) - len(TASKS))
-        tally = Tally(1, len(lost) + len(moved) + max(0, again - 1), 0, len(doubled), 0, len(failed), min(1, again))
+        begun = Path(repo.fake, "begun").read_text().split()
+        again = [begun.count(each) - 1 for each in TASKS]  # one iteration of each task may be repeated
+        lost += [
+            f"task {each} was worked {more + 1} times" for each, more in zip(TASKS, again, strict=True) if more > 1
+        ]
+        redone = sum(map(bool, again))
+        tally = Tally(1, len(lost) + len(moved), 0, len(doubled), 0, len(failed), redone)
         repo.close()
         shutil.rmtree(repo.root, ignore_errors=True)
         return tally, [f"{fault} at {at}: {each}" for each in (*lost, *moved, *doubled, *failed)]

@@ -6,6 +6,9 @@ FAULTS_NAME, FAULTS_PART   count just the calls of this name on paths with this 
 FAULTS_DO     KILL, TERM, or the number of an error that the call gives
 FAULTS_ONCE   a file: whoever creates it meets the fault, and no other process
 FAULTS_LOG    each call is noted here: number, pid, name, path
+FAULTS_PROGRAM   the word that the command line of a process must have; rooda without it
+FAULTS_TURNS, FAULTS_TURN   a file in which such processes count themselves, and the only one that meets the fault;
+              then its place in the order is noted in place of the pid
 
 Only the process that carries the word rooda in its command line is looked at, with whatever it forks; git, agents and
 shells are not: they begin with an exec. The count is shared by all processes of one start. */
@@ -25,30 +28,42 @@ shells are not: they begin with an exec. The count is shared by all processes of
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int *count, at, act, note = -1;
+static int *count, at, act, turn, note = -1;
 static char roots[4096];
 static const char *only, *part;
 
 #define REAL(name) static __typeof__(name) *real; if (!real) real = (__typeof__(name) *)dlsym(RTLD_NEXT, #name)
 
-static int is_ours(void) {
+static int is_ours(const char *program) {
     char line[4096];
     int file = syscall(SYS_openat, AT_FDCWD, "/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
     ssize_t size = file < 0 ? 0 : syscall(SYS_read, file, line, sizeof line - 1);
     syscall(SYS_close, file);
     for (ssize_t from = 0; from < size; from += strlen(line + from) + 1) {
         line[size] = 0;
-        if (!strcmp(line + from, "rooda")) return 1;
+        const char *last = strrchr(line + from, '/');
+        if (!strcmp(line + from, program) || (last && !strcmp(last + 1, program))) return 1;
     }
     return 0;
+}
+
+/* The place of this process in the order of all that look into the same file, from 1. */
+static int place_in(const char *turns) {
+    int file = syscall(SYS_openat, AT_FDCWD, turns, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    syscall(SYS_write, file, ".", 1);
+    int place = (int)syscall(SYS_lseek, file, 0, SEEK_CUR);
+    syscall(SYS_close, file);
+    return place;
 }
 
 __attribute__((constructor)) static void begin(void) {
     const char *log = getenv("FAULTS_LOG"), *where = getenv("FAULTS_ROOTS"), *number = getenv("FAULTS_AT");
     const char *what = getenv("FAULTS_DO");
-    if (!log || !where || !is_ours()) return;
+    const char *program = getenv("FAULTS_PROGRAM"), *turns = getenv("FAULTS_TURNS"), *chosen = getenv("FAULTS_TURN");
+    if (!log || !where || !is_ours(program ? program : "rooda")) return;
     snprintf(roots, sizeof roots, "%s", where);
     at = number ? atoi(number) : 0;
+    if (turns && (turn = place_in(turns)) != atoi(chosen)) at = 0;
     act = !what || !strcmp(what, "KILL") ? -SIGKILL : !strcmp(what, "TERM") ? -SIGTERM : atoi(what);
     note = syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (note >= 0) { /* out of the way of everybody's descriptors */
@@ -88,7 +103,7 @@ static int met(const char *name, int base, const char *path) {
     if (!inside(where)) return 0;
     int number = __atomic_add_fetch(count, 1, __ATOMIC_SEQ_CST);
     char line[4400];
-    int size = snprintf(line, sizeof line, "%d %d %s %s\n", number, (int)getpid(), name, where);
+    int size = snprintf(line, sizeof line, "%d %d %s %s\n", number, turn ? turn : (int)getpid(), name, where);
     syscall(SYS_write, note, line, size);
     if (only && part) { /* counted by themselves: load moves the others */
         if (strcmp(name, only) || !strstr(where, part)) return 0;

@@ -14,6 +14,9 @@ WORDS = {
     "tasks KILL": "SIGKILL of `tasks run` at each call that changes a file of the tasks",
     "tasks EIO": "each call of `tasks run` on a file of the tasks fails with EIO",
     "tasks ENOSPC": "each call of `tasks run` on a file of the tasks that needs room fails with ENOSPC",
+    "landing KILL": "SIGKILL of `tasks land` or of its git at each call that changes a file",
+    "landing EIO": "each call of `tasks land` or of its git on a file fails with EIO",
+    "landing ENOSPC": "each call of `tasks land` or of its git that needs room fails with ENOSPC",
     "signals": "signals and SIGKILL beside agents that cling to life",
 }
 COLUMNS = ("faults", "lost", "corrupted", "doubled", "orphaned", "failed")

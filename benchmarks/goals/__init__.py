@@ -11,7 +11,9 @@ from benchmarks.goals import (
     growth,
     left,
     output,
+    page,
     peers,
+    publishing,
     reflex,
     sandbox,
     snapshots,
@@ -46,6 +48,8 @@ PARTS: dict[str, Callable[[Bench], Measured]] = {
     "trust": trust.known,
     "sandbox": sandbox.cost,
     "tasks": tasks.tasks,
+    "page": page.page,
+    "publishing": publishing.publishing,
     "growth": growth.growth,
     "peers": peers.peers,
 }

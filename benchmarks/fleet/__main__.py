@@ -1,0 +1,363 @@
+"""`python -m benchmarks.fleet`: tasks on three workers in network namespaces, under faults of every kind. Needs root.
+
+Turns are counted in git's ref, calls by the agents themselves, in a file outside of every clone.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.fleet import judge
+from benchmarks.fleet.judge import Verdict
+from benchmarks.fleet.net import Machine, network
+
+ROODA = [sys.executable, "-m", "rooda"]
+WORKERS = ("blue", "red", "green")
+AGENT = """#!/bin/sh
+cat > /dev/null
+place=${{PWD%/work*}}
+number=${{place##*-}}
+worker=${{place%/*}}
+worker=${{worker##*/}}
+echo "start $number $worker $$ $(date +%s.%N)" >> {calls}
+sleep {seconds}
+echo "line" >> work.txt
+git add -A && git commit -q -m work
+echo "end $worker $$ $(date +%s.%N)" >> {calls}
+"""
+
+
+class Campaign:
+    """One run: a server, a git daemon, three workers, and one list of faults."""
+
+    def __init__(self, folder: Path, machines: dict[str, Machine], asked: argparse.Namespace) -> None:
+        self.folder, self.machines, self.asked = folder, machines, asked
+        self.server = machines["server"]
+        self.calls = folder / "calls"
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.hits: list[tuple[str, float]] = []  # worker and time of each fault
+        self.killed: dict[str, list[tuple[float, float]]] = {}
+
+    # Setting up
+
+    def begin(self) -> None:
+        self.calls.touch()
+        agent = self.folder / "agent"
+        agent.write_text(AGENT.format(calls=self.calls, seconds=self.asked.turn))
+        agent.chmod(0o755)
+        git = ["git", "-c", "user.name=me", "-c", "user.email=me@localhost"]
+        for words in (
+            ["git", "init", "-q", "--bare", "-b", "main", "srv/project.git"],
+            ["git", "init", "-q", "-b", "main", "desk"],
+        ):
+            subprocess.run(words, cwd=self.folder, check=True)
+        (self.folder / "desk" / "README.md").write_text("a project\n")
+        for words in (["add", "-A"], ["commit", "-q", "-m", "first"], ["push", "-q", "../srv/project.git", "main"]):
+            subprocess.run([*git, *words], cwd=self.folder / "desk", check=True)
+        url = f"git://{self.server.address}/project.git"
+        subprocess.run(["git", "remote", "add", "origin", url], cwd=self.folder / "desk", check=True)
+        self.start_git()
+        self.start_temporal()
+        for name in WORKERS:
+            self.start_worker(name)
+
+    def environment(self, name: str) -> dict[str, str]:
+        home = self.folder / "homes" / name
+        (home / "config").mkdir(parents=True, exist_ok=True)
+        (home / "config" / "rooda.toml").write_text(
+            '[loop]\nagent = "scripted"\nsandbox = "off"\n'
+            f'[agents.scripted]\ncommand = "{self.folder / "agent"}"\n'
+            f'[fleet]\naddress = "temporal://{self.server.address}:7233/default"\n'
+            f"heartbeat = {self.asked.heartbeat}\ninsecure = true\n"
+            f'[fleet.worker]\nrepositories = ["git://{self.server.address}/*"]\n'
+        )
+        settings = self.folder / "gitconfig"
+        settings.write_text("[user]\nname = me\nemail = me@localhost\n[init]\ndefaultBranch = main\n")
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(("ROODA_", "GIT_", "XDG_"))}
+        fence = {"ROODA_TEST_FENCE": "off"} if self.asked.fence == "off" else {}
+        own = {"HOME": str(home), "ROODA_CONFIG_HOME": str(home / "config"), "GIT_CONFIG_GLOBAL": str(settings)}
+        return {**kept, **own, **fence}
+
+    def start_git(self) -> None:
+        words = [
+            "git",
+            "daemon",
+            "--reuseaddr",
+            "--export-all",
+            "--enable=receive-pack",
+            f"--base-path={self.folder}/srv",
+        ]
+        self.processes["git"] = self.server.start(words, os.environ, self.folder / "git.log", self.folder)
+
+    def start_temporal(self) -> None:
+        beside = os.path.join(os.path.dirname(sys.executable), "temporal")
+        words = [beside, "server", "start-dev", "--headless", "--ip", "0.0.0.0", "--log-level", "never"]
+        words += ["--db-filename", str(self.folder / "temporal.db")]
+        for which in ("Read", "Write"):
+            words += ["--dynamic-config-value", f"matching.numTaskqueue{which}Partitions=1"]
+        self.processes["temporal"] = self.server.start(words, os.environ, self.folder / "temporal.log", self.folder)
+
+    def start_worker(self, name: str) -> None:
+        words = [*ROODA, "worker", "-j", str(self.asked.slots), "--name", name]
+        log = self.folder / f"{name}.log"
+        self.processes[name] = self.machines[name].start(words, self.environment(name), log, self.folder)
+
+    def desk(self, *words: str) -> str:
+        """Run a command at the desk, again while the server is away."""
+        while True:
+            done = subprocess.run(
+                ["ip", "netns", "exec", self.server.space, *ROODA, "tasks", *words, "--fleet"],
+                cwd=self.folder / "desk", env=self.environment("desk"), capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            if done.returncode == 0:
+                return done.stdout
+            if "does not answer" not in done.stderr:
+                raise SystemExit(f"rooda tasks {' '.join(words)}: {done.stderr}")
+            time.sleep(1)
+
+    # Faults
+
+    def hit(self, name: str, seconds: float = 0.0) -> None:
+        now = time.time()
+        self.hits.append((name, now))
+        self.killed.setdefault(name, []).append((now, now + seconds))
+
+    def worker_pid(self, name: str) -> int:
+        """The process that works; its parent is the guardian."""
+        guardian = self.processes[name].pid
+        children = Path(f"/proc/{guardian}/task/{guardian}/children").read_text().split()
+        return int(children[0])
+
+    def kill_worker(self, name: str) -> None:
+        self.hit(name, 1)
+        os.kill(self.worker_pid(name), signal.SIGKILL)
+        self.processes[name].wait()
+        self.start_worker(name)
+
+    def kill_both(self, name: str) -> None:
+        pid = self.worker_pid(name)
+        self.hit(name, 1)
+        for each in (self.processes[name].pid, pid):
+            os.kill(each, signal.SIGKILL)
+        self.processes[name].wait()
+        time.sleep(self.asked.heartbeat)
+        self.start_worker(name)
+
+    def kill_machine(self, name: str) -> None:
+        self.hit(name, 1)
+        self.machines[name].die()
+        self.processes[name].wait()
+        time.sleep(self.asked.heartbeat)
+        self.machines[name].link(True)
+        self.start_worker(name)
+
+    def cut_link(self, name: str) -> None:
+        self.hit(name, self.asked.heartbeat)
+        self.machines[name].link(False)
+        time.sleep(2 * self.asked.heartbeat)
+        self.machines[name].link(True)
+        self.again(name)
+
+    def freeze(self, name: str) -> None:
+        long = self.asked.heartbeat * 4 / 3
+        self.hit(name, long + 1)
+        machine = self.machines[name]
+        machine.signal_all(signal.SIGSTOP)
+        time.sleep(long)
+        for pid in machine.pids():
+            os.kill(pid, signal.SIGCONT)
+        self.again(name)
+
+    def stop_worker(self, name: str) -> None:
+        pid = self.worker_pid(name)
+        self.hit(name, self.asked.heartbeat)
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(self.asked.heartbeat * 4 / 3)
+        try:
+            os.kill(pid, signal.SIGCONT)
+        except ProcessLookupError:
+            pass
+        self.again(name)
+
+    def again(self, name: str) -> None:
+        """Start a worker again if its guardian has ended it, as its service manager would."""
+        last = time.monotonic() + 2 * self.asked.heartbeat
+        while self.processes[name].poll() is None and time.monotonic() < last:
+            time.sleep(0.2)
+        if self.processes[name].poll() is not None:
+            self.start_worker(name)
+
+    def stop_temporal(self, _: str) -> None:
+        pids = self._pids_of("temporal")
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        time.sleep(self.asked.heartbeat * 2 / 3)
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+    def kill_temporal(self, _: str) -> None:
+        for pid in self._pids_of("temporal"):
+            os.kill(pid, signal.SIGKILL)
+        self.processes["temporal"].wait()
+        time.sleep(2)
+        self.start_temporal()
+
+    def stop_git(self, _: str) -> None:
+        for pid in self._pids_of("git"):
+            os.kill(pid, signal.SIGKILL)
+        self.processes["git"].wait()
+        time.sleep(12)
+        self.start_git()
+
+    def _pids_of(self, name: str) -> list[int]:
+        return [self.processes[name].pid]
+
+    # The run
+
+    def run(self, faults: list[str], seed: int) -> Verdict:
+        chance = random.Random(seed)
+        for number in range(self.asked.tasks):
+            self.desk("add", f"Task {number}", "-n", str(self.asked.turns))
+        began = time.monotonic()
+        thread = threading.Thread(target=self._faults, args=(faults, chance), daemon=True)
+        thread.start()
+        last = began + self.asked.limit
+        while time.monotonic() < last and (thread.is_alive() or self._open()):
+            time.sleep(1)
+        print(f"    {time.monotonic() - began:.0f} s", end="", flush=True)
+        return self.judged()
+
+    def _faults(self, faults: list[str], chance: random.Random) -> None:
+        wanted = self.asked.slots * len(WORKERS)
+        while len(self.calls.read_text().splitlines()) < wanted:
+            time.sleep(0.2)
+        for each in faults:
+            time.sleep(chance.uniform(1, 2 * self.asked.turn))
+            FAULTS[each](self, chance.choice(WORKERS))
+
+    def _open(self) -> list[int]:
+        found = json.loads(self.desk("--json"))
+        return [int(each["name"]) for each in found if each["state"] not in ("completed", "landed")]
+
+    def judged(self) -> Verdict:
+        lost = self._open()
+        for name in WORKERS:
+            if self.processes[name].poll() is None:
+                self.processes[name].terminate()
+        for name in WORKERS:
+            try:
+                self.processes[name].wait(30)
+            except subprocess.TimeoutExpired:
+                pass
+        left = sum(len(self.machines[name].pids()) for name in WORKERS)
+        bare = self.folder / "srv" / "project.git"
+        seqs: list[tuple[str, str]] = []
+        for ref in self._git(bare, "for-each-ref", "--format=%(refname)", "refs/rooda/task/").split():
+            rows = self._git(bare, "log", "--first-parent", "--format=%s", ref).splitlines()
+            seqs += [(ref, row.split(" by ")[0]) for row in rows if row.startswith("turn ")]
+        calls = judge.calls_in(self.calls.read_text().splitlines())
+        wanted = self.asked.tasks * self.asked.turns
+        return Verdict(
+            tasks=self.asked.tasks,
+            turns=len(set(seqs)),
+            wanted=wanted,
+            doubled=len(seqs) - len(set(seqs)),
+            calls=len(calls),
+            repeated=len(calls) - len(set(seqs)),
+            together=judge.together(calls, self.killed),
+            takeovers=judge.takeovers(calls, self.hits),
+            left=left,
+            lost=tuple(lost),
+        )
+
+    def _git(self, folder: Path, *words: str) -> str:
+        return subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=True).stdout
+
+
+FAULTS: dict[str, Callable[[Campaign, str], Any]] = {
+    "worker killed": Campaign.kill_worker,
+    "worker and guardian killed": Campaign.kill_both,
+    "machine dies": Campaign.kill_machine,
+    "link cut": Campaign.cut_link,
+    "machine frozen": Campaign.freeze,
+    "worker stopped": Campaign.stop_worker,
+    "Temporal stopped": Campaign.stop_temporal,
+    "Temporal killed": Campaign.kill_temporal,
+    "git server away": Campaign.stop_git,
+}
+
+
+def schedules(asked: argparse.Namespace) -> dict[str, list[str]]:
+    """The runs: no fault, each alone, all in one; or random ones."""
+    if asked.random:
+        chance = random.Random(asked.seed)
+        return {f"random {n + 1}": chance.choices([*FAULTS], k=6) for n in range(asked.random)}
+    if asked.fault:
+        return {"all in one" if each == "all" else each: [*FAULTS] if each == "all" else [each] for each in asked.fault}
+    return {"none": [], **{name: [name] for name in FAULTS}, "all in one": [*FAULTS]}
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.fleet", description=__doc__)
+    parser.add_argument("--fault", action="append", choices=[*FAULTS, "all"], help="only this fault; repeatable")
+    parser.add_argument("--random", type=int, default=0, metavar="N", help="N random schedules instead")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--tasks", type=int, default=60)
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--turn", type=float, default=2.0, help="seconds that an agent works")
+    parser.add_argument("--slots", type=int, default=4, help="loops at once on each worker")
+    parser.add_argument("--heartbeat", type=int, default=15)
+    parser.add_argument("--limit", type=float, default=900.0, help="seconds for one run")
+    parser.add_argument("--fence", choices=("on", "off"), default="on")
+    parser.add_argument("--keep", metavar="DIR", help="keep the files of the runs there")
+    return parser.parse_args()
+
+
+def main() -> int:
+    asked = options()
+    if os.geteuid():
+        print("Network namespaces need root.", file=sys.stderr)
+        return 2
+    held = True
+    print("fault | turns | doubled | repeated calls | together | take-over min / median / max s | left | lost")
+    for name, faults in schedules(asked).items():
+        with folder_for(asked.keep) as folder, network(["server", *WORKERS]) as machines:
+            campaign = Campaign(folder, machines, asked)
+            campaign.begin()
+            found = campaign.run(faults, asked.seed)
+        held = held and found.holds
+        print(f"\n{row(name, found)}", flush=True)
+    return 0 if held else 1
+
+
+@contextlib.contextmanager
+def folder_for(kept: str | None) -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="rooda-fleet-", dir=kept))
+    try:
+        yield folder
+    finally:
+        if not kept:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def row(name: str, found: Verdict) -> str:
+    times = found.takeovers
+    taken = f"{times[0]:.1f} / {times[len(times) // 2]:.1f} / {times[-1]:.1f}" if times else "none"
+    cells = (name, f"{found.turns} of {found.wanted}", found.doubled, found.repeated, found.together, taken, found.left)
+    return " | ".join(map(str, (*cells, ", ".join(map(str, found.lost)) or "none")))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
