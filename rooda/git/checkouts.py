@@ -30,6 +30,9 @@ class Change(NamedTuple):
 
 def folders_of(repo: Repo, branch: str) -> list[str]:
     """Return the work trees that have this branch (a full name) checked out, or are rebasing or bisecting it."""
+    if (head := _only_head(repo)) is not None:
+        is_there = head == f"ref: {branch}" or (head[:4] != "ref:" and _is_rebasing(repo.top, branch))
+        return [repo.top] if is_there else []
     rows = files.to_text(repo.run("worktree", "list", "--porcelain", "-z").out).split("\0")
     found, folder = [], ""
     for row in rows:
@@ -38,6 +41,17 @@ def folders_of(repo: Repo, branch: str) -> list[str]:
         elif row == f"branch {branch}" or (row == "detached" and _is_rebasing(folder, branch)):
             found.append(folder)
     return found
+
+
+def _only_head(repo: Repo) -> str | None:
+    """Return the content of HEAD if the repository has a single work tree; None if only git can tell."""
+    others = [os.path.join(repo.common, name) for name in ("worktrees", "reftable")]
+    if repo.folder != os.path.normpath(repo.common) or any(map(os.path.lexists, others)):
+        return None
+    try:
+        return files.text(os.path.join(repo.folder, "HEAD")).strip() or None
+    except (OSError, ValueError):
+        return None
 
 
 def _is_rebasing(folder: str, branch: str) -> bool:
@@ -63,8 +77,8 @@ def _found(folder: str) -> Repo:
     return repo._replace(env={**(os.environ if repo.env is None else repo.env), "GIT_OPTIONAL_LOCKS": "0"})
 
 
-def obstacle(folder: str, branch: str, tip: str, commit: str) -> str:
-    """Return why a checkout can't be moved from a commit to a later one now; "" if it can."""
+def obstacle(folder: str, branch: str, tip: str, wanted: Sequence[Change]) -> str:
+    """Return why a checkout can't be moved from the commit `tip` by these changes now; "" if it can."""
     try:
         repo = _found(folder)
     except GitProblem as problem:
@@ -77,17 +91,17 @@ def obstacle(folder: str, branch: str, tip: str, commit: str) -> str:
         return f"{folder} has changes that are not committed"
     if "MERGE_HEAD" in files.list_folder(repo.folder):
         return f"{folder} is in the middle of a merge"
-    if path := _in_the_way(repo, tip, commit):
+    if path := _in_the_way(repo, tip, wanted):
         return f"{os.path.join(folder, path)} is in the way"
     if warning := command.warning(repo.top):
         return warning
     return ""
 
 
-def _in_the_way(repo: Repo, tip: str, commit: str) -> str:
-    """Return the first untracked or ignored path that a commit would overwrite; "" if there is none."""
+def _in_the_way(repo: Repo, tip: str, wanted: Sequence[Change]) -> str:
+    """Return the first untracked or ignored path that the changes would overwrite; "" if there is none."""
     found = []
-    for change in changes(repo, tip, commit):
+    for change in wanted:
         if change.old_mode == NONE:
             parents = [change.path[:at] for at, sign in enumerate(change.path) if sign == "/"]
             found += [path for path in parents if not _is_folder(os.path.join(repo.top, path))] + [change.path]

@@ -55,12 +55,13 @@ def run(
     literal: bool = True,
     timeout: float = 120.0,
     protocols: str = "",
+    objects: str = "",
     kept: Sequence[int] = (),
 ) -> Captured:
     """Run a git command in `cwd`, with another index file if `index` is given; exit code 127 if git is missing.
 
-    `protocols`: those that git may use to fetch and push, such as "file"; none by default. `kept`: descriptors that git
-    keeps open.
+    `protocols`: those that git may use to fetch and push, such as "file"; none by default. `objects`: the folder that
+    git reads and writes objects in, if not the repository's own. `kept`: descriptors that git keeps open.
     Raises Interrupted at the user's second signal, or at the first with hooks, which may take any time.
     """
     inherited = os.environ if env is None else env
@@ -71,6 +72,8 @@ def run(
         used["GIT_ALLOW_PROTOCOL"] = protocols
     if index:
         used["GIT_INDEX_FILE"] = index
+    if objects:
+        used["GIT_OBJECT_DIRECTORY"] = objects
     if not literal:
         del used["GIT_LITERAL_PATHSPECS"]
     quiet = [] if hooks else ["-c", f"core.hooksPath={os.devnull}"]

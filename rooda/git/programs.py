@@ -5,6 +5,7 @@ rooda overrides these one by one. Programs in the user's own or the system's set
 """
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
@@ -28,6 +29,7 @@ _OWN = (b"local", b"worktree")  # scopes of the repository's own settings
 _GITLINK = b"\x00\x00\xe0\x00"  # mode of a nested repository in an index
 _SPLIT = b"link"  # extension of an index whose entries are in another file
 _FOR_SETTINGS = ("GIT_CONFIG", "XDG_CONFIG", "HOME", "PATH")  # beginnings of variables that affect the settings
+_HEAD = re.compile("ref: refs/[!-~]+|[0-9a-f]{40}|[0-9a-f]{64}")
 _CONFIG_OF_THE_USER = (".gitconfig", ".config/git/config")
 Pairs: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -94,9 +96,15 @@ def _marks(place: str) -> tuple[object, ...]:
     if not os.path.lexists(os.path.join(place, "HEAD")):
         return ()
     common = os.path.join(place, _first_line(os.path.join(place, "commondir")))
-    paths = [os.path.join(place, name) for name in ("HEAD", "config.worktree")]
+    paths = (os.path.join(place, "config.worktree"), os.path.join(common, "config"))
     parts = tuple(os.path.isdir(os.path.join(common, name)) for name in ("objects", "refs"))
-    return place, *map(files.fingerprint, (*paths, os.path.join(common, "config"))), *parts
+    return place, _head_mark(place), *map(files.fingerprint, paths), *parts
+
+
+def _head_mark(place: str) -> object:
+    """Return the same mark for every HEAD that git accepts: which commit or branch it names changes no setting."""
+    path = os.path.join(place, "HEAD")
+    return "HEAD" if _HEAD.fullmatch(_first_line(path)) else files.fingerprint(path)
 
 
 @lru_cache(maxsize=64)

@@ -37,12 +37,15 @@ class Repo(NamedTuple):
     common: str  # the git folder that all work trees of the repository share
     env: Mapping[str, str] | None = None
     separate: bool = False  # the git folder lies elsewhere, so git needs both paths
+    objects: str = ""  # folder of objects that git uses instead of the repository's own
 
     def run(self, *args: str, stdin: bytes = b"", index: str = "") -> Captured:
         """Run a git command at the top. With `index`, git uses this index file and shares nothing with the user's."""
         where = [f"--git-dir={self.folder}", f"--work-tree={self.top}"] if self.separate else []
         words = [*(_PLAIN if index else ()), *where, *args]
-        return command.run(words, self.top, stdin=stdin, index=index, env=self.env, timeout=GIT_TIMEOUT)
+        return command.run(
+            words, self.top, stdin=stdin, index=index, env=self.env, timeout=GIT_TIMEOUT, objects=self.objects
+        )
 
     def run_checked(self, *args: str, stdin: bytes = b"", index: str = "") -> bytes:
         """Like `run`, but return git's output; GitProblem if git fails."""

@@ -8,6 +8,7 @@ from rooda.git import checkouts, clones, command
 from rooda.git.checkouts import Change
 from rooda.git.clones import Loan
 from rooda.git.repository import GitProblem, Repo, find, has_commit
+from rooda.git.traces import head_commit
 from rooda.loops import new_worktree
 from rooda.run.setup import NewWorktree
 from rooda.settings.layers import Settings
@@ -35,6 +36,7 @@ class LandingClone:
         self._loan = Loan(place.repo.top, os.path.realpath(place.repo.common), LANDING)
         self._repo: Repo | None = None
         self._clean_at = ""  # commit that is checked out with unchanged tracked files; "" if unknown
+        self._has_untracked = True  # False if there surely are no untracked files
 
     def at(self, tip: str) -> Repo:
         """Check out a commit of the target, delete untracked files unless they are ignored, and return the clone."""
@@ -72,22 +74,24 @@ class LandingClone:
         repo = find(inner)
         if os.path.realpath(repo.top) != os.path.realpath(self._root) or clones.loan_of(self._root) != self._loan:
             raise GitProblem(f"{self._root} is not the landing clone of {self._lender.top}")
-        return repo._replace(env=command.with_identity(repo.top, os.environ))
+        objects = os.path.join(self._loan.common, "objects")  # so that a result need not be fetched into the lender
+        return repo._replace(env=command.with_identity(repo.top, os.environ), objects=objects)
 
     def _check_out(self, repo: Repo, commit: str) -> None:
         if commit != self._clean_at:
             repo.run_checked("checkout", "-q", "-f", "--detach", commit)
-        repo.run_checked("clean", "-fdq")
+        if commit != self._clean_at or self._has_untracked:
+            repo.run_checked("clean", "-fdq")
         self._clean_at = ""  # the caller may change the files
 
-    def note_clean(self, commit: str) -> None:
+    def note_clean(self, commit: str, has_untracked: bool) -> None:
         """Note that the clone has this commit checked out, and that the gates have not changed tracked files."""
-        self._clean_at = commit
+        self._clean_at, self._has_untracked = commit, has_untracked
 
     def fill_submodules(self, clone: Repo) -> None:
         """Check out each submodule at the commit that the result sets, without fetching."""
         if os.path.isdir(os.path.join(clone.folder, "modules")):
-            clone.run("submodule", "-q", "update", "--no-fetch", "--force")
+            clone._replace(objects="").run("submodule", "-q", "update", "--no-fetch", "--force")
 
     def combined(self, clone: Repo, task: Task, tip: str, history: History, squash: bool) -> str | Refusal:
         """Make the commit that would land; return it, or the refusal after a conflict. GitProblem if git fails."""
@@ -108,11 +112,12 @@ class LandingClone:
             said = f"Merge {task.branch}: {task.title}"
             if clone.run("merge", "-q", "--no-ff", "--no-verify-signatures", "-m", said, task.head).code:
                 return _conflict(clone, task, ("merge", "--abort"))
-        return clone.text("rev-parse", "HEAD")
+        return head_commit(clone.top) or clone.text("rev-parse", "HEAD")
 
-    def publish(self, commit: str) -> str:
-        """Fetch a result into the user's repository; return git's error, "" if there was none."""
-        return clones.publish(self._loan, self._root, commit)
+    def keep(self, commit: str) -> str:
+        """Set the ref of the user's repository that keeps a result; return git's error, "" if there was none."""
+        done = self._lender.run("update-ref", self._loan.ref, commit)
+        return command.error_text(done) if done.code else ""
 
 
 def lost_submodule(lender: Repo, changes: Sequence[Change]) -> str:

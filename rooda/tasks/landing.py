@@ -123,14 +123,13 @@ class Queue:
             if not self._may_change(clone, task, tip, found, changes):
                 return self._hold(f"Task {task.id} waits for your decision: rooda tasks land", UNDECIDED)
             room.fill_submodules(clone)
+            self._keep(room, task, found)
             path = lost_submodule(self._repo, changes)
             lost = queue.lost_submodule(task.target, path) if path else None
-            found = lost or self._checked(clone, task, found, checks)
+            found = lost or self._checked(room, clone, task, found, checks)
         if isinstance(found, Refusal):
             return self._send_back(task, found, tip)
-        room.note_clean(found if checks else "")
-        self._publish(room, task, found)
-        return self._move(target, task, tip, found)
+        return self._move(target, task, tip, found, changes)
 
     def _new_clone(self, target: str) -> LandingClone:
         return LandingClone(self._found, self._wanted, self._store.place, target, self._say)
@@ -157,8 +156,10 @@ class Queue:
     # The result, in the landing clone
 
     def _history(self, task: Task, tip: str) -> History:
-        rows = self._repo.lines("rev-list", "--left-right", "--parents", f"{tip}...{task.head}")
-        own = [row for row in rows if row.startswith(">")]
+        """Compare a task's commits with the target. Raises GitProblem if the repository lacks one of their objects."""
+        words = ("rev-list", "--objects", "--left-right", "--parents", f"{tip}...{task.head}")
+        rows = [row for row in self._repo.lines(*words) if row[0] in "<>"]
+        own = [row for row in rows if row[0] == ">"]
         return History(not own, any(row.count(" ") > 1 for row in own), len(own) == len(rows))
 
     def _gates(self, target: Target, clone: Repo, task: Task) -> list[Gate]:
@@ -166,19 +167,23 @@ class Queue:
         found = self._found._replace(workspace=clone.workspace)
         return gates.of_target(self._asked.trust(found) if target.remote else found, task)
 
-    def _checked(self, clone: Repo, task: Task, commit: str, checks: Sequence[Gate]) -> str | Refusal:
+    def _checked(
+        self, room: LandingClone, clone: Repo, task: Task, commit: str, checks: Sequence[Gate]
+    ) -> str | Refusal:
         """Run the gates on the result; return its commit, or why it is refused. A gate may not change tracked files."""
-        words = ("status", "--porcelain=v2", "--branch", "--untracked-files=no", "--ignore-submodules=all")
+        words = ("status", "--porcelain=v2", "--branch", "--untracked-files=normal", "--ignore-submodules=all")
+        rows: list[str] = []
         for gate in checks:
             self._say(f"Task {task.id}: {gate.name}")
             result = gates.run(self._found, task, gate, clone, os.path.join(self._store.place.folder, "gate.out"))
             rows = clone.lines(*words)
-            changed = [row for row in rows if not row.startswith("#")]
+            changed = [row for row in rows if row[0] not in "#?"]
             verdict = result.verdict or (f"it changed {_path_of(changed[0])}" if changed else "")
             if not verdict and f"# branch.oid {commit}" not in rows:
                 verdict = "it moved HEAD"
             if verdict:
                 return queue.red(task.target, gate.name, verdict, result.output)
+        room.note_clean(commit if checks else "", any(row[0] == "?" for row in rows))
         return commit
 
     def _may_change(self, clone: Repo, task: Task, tip: str, commit: str, changes: Sequence[Change]) -> bool:
@@ -187,11 +192,11 @@ class Queue:
         found = [name for name in queue.watched(names) if gates.decides(clone, name, tip, commit)]
         return not found or self._wishes.yes or self._asked.allow(task, found)
 
-    def _publish(self, room: LandingClone, task: Task, commit: str) -> None:
-        """Fetch a result with all its objects into the user's repository. Raises GitProblem if that fails."""
-        if problem := room.publish(commit):
-            raise GitProblem(f"the result of task {task.id} can't be brought into the repository: {problem}")
-        if not self._is_sound:  # `publish` checks the objects of later results
+    def _keep(self, room: LandingClone, task: Task, commit: str) -> None:
+        """Keep a result from `gc`, before its gates run. Raises GitProblem if that fails, or if objects are missing."""
+        if problem := room.keep(commit):
+            raise GitProblem(f"the result of task {task.id} can't be kept in the repository: {problem}")
+        if not self._is_sound:  # `_history` checks the objects of later tasks
             done = self._repo.run("fsck", "--connectivity-only", "--no-dangling", "--no-progress", commit)
             if done.code:
                 raise GitProblem(f"the repository lacks objects: {command.error_text(done)}")
@@ -199,13 +204,14 @@ class Queue:
 
     # The target
 
-    def _move(self, target: Target, task: Task, tip: str, commit: str) -> bool:
+    def _move(self, target: Target, task: Task, tip: str, commit: str, changes: Sequence[Change]) -> bool:
         """Move the target to the result, or let the result wait; True if another process has moved the target."""
         result = Landed(task.id, commit)
         if target.remote:
             return self._push(target, Move((result,), target.ref, tip, commit, remote=target.remote))
         folders = checkouts.folders_of(self._repo, target.ref)
-        reason = "others wait before it" if self._shelf.newest(target.name) else _obstacle(folders, target, tip, commit)
+        others = "others wait before it" if self._shelf.newest(target.name) else ""
+        reason = others or _obstacle(folders, target, tip, changes)
         if not reason:
             move = Move((result,), target.ref, tip, commit, folders[0] if folders else "")
             if not journal.begin(self._store, move):
@@ -280,7 +286,7 @@ class Queue:
             self._say(f"The results that waited for {target.name} are made again: it or one of its tasks has changed.")
             return
         folders = checkouts.folders_of(self._repo, target.ref)
-        reason = _obstacle(folders, target, tip, found.newest)
+        reason = _obstacle(folders, target, tip, checkouts.changes(self._repo, tip, found.newest))
         move = Move(found.tasks, target.ref, tip, found.newest, folders[0] if folders else "")
         if not reason and journal.begin(self._store, move) and not (reason := self._moved(move)):
             self._shelf.clear(target.name)
@@ -321,10 +327,10 @@ def _path_of(row: str) -> str:
     return row.split(" ", fields)[-1].partition("\t")[0]
 
 
-def _obstacle(folders: Sequence[str], target: Target, tip: str, commit: str) -> str:
+def _obstacle(folders: Sequence[str], target: Target, tip: str, changes: Sequence[Change]) -> str:
     if len(folders) > 1:
         return f"{target.name} is checked out in {' and '.join(folders)}"
-    return checkouts.obstacle(folders[0], target.ref, tip, commit) if folders else ""
+    return checkouts.obstacle(folders[0], target.ref, tip, changes) if folders else ""
 
 
 def _await_commands(path: str) -> int:

@@ -7,6 +7,7 @@ from rooda.base import files
 from rooda.git import command
 from rooda.git.checkouts import HEADS
 from rooda.git.repository import GIT_TIMEOUT, GitProblem, Repo
+from rooda.git.traces import commit_of_ref
 
 REMOTES = "refs/remotes/"
 
@@ -46,7 +47,7 @@ class Targets:
 
     def tip(self, target: Target) -> str:
         """Return the commit of a target. Raises GitProblem if it has none."""
-        if commit := self.commit(target.ref):
+        if commit := commit_of_ref(self._repo.common, target.ref) or self.commit(target.ref):
             return commit
         raise GitProblem(f"{target.name} has no commit")
 

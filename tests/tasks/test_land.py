@@ -33,6 +33,16 @@ def test_T_20_completed_tasks_land_one_after_the_other(repo: Workspace) -> None:
     assert repo.read("b.txt") == "b\n" and repo.read("c.txt") == "c\n" and repo.git("status", "--porcelain") == ""
 
 
+def test_T_22_the_repository_has_every_object_of_what_landed(repo: Workspace) -> None:
+    """Also those that a gate had written into the landing clone before; the clone is needed for nothing."""
+    works(repo, "echo b > b.txt", "echo c > c.txt", gates=("echo c | git hash-object -w --stdin; git write-tree",))
+    done = repo.rooda("tasks", "land", timeout=60)
+    assert done.code == 0 and states(repo) == ["landed", "landed"], done
+    (clone,) = Path(repo.env["HOME"]).rglob("land-main")
+    shutil.rmtree(clone)
+    assert repo.git("fsck", "--connectivity-only", "--no-dangling", "main") == ""
+
+
 def test_T_21_a_conflict_goes_back_to_its_agent(repo: Workspace) -> None:
     """The owning task reopens with the conflict in its prompt, resolves it, and lands."""
     works(repo, "echo left > a.txt", "echo right > a.txt", gates=("true",))
