@@ -1,1 +1,1 @@
-"""Four loops of different kinds side by side, with kills, limits and failures: `python -m benchmarks.soak`."""
+"""A loop of each kind, a list of tasks and the page at once, with kills, limits and failures: `python -m benchmarks.soak`."""

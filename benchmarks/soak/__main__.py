@@ -1,8 +1,9 @@
-"""`python -m benchmarks.soak --minutes 30`: four loops of different kinds side by side, and what they come through.
+"""`python -m benchmarks.soak --minutes 30`: a loop of each kind, a list of tasks and the page run side by side.
 
-Each is killed, stopped or paused at random moments, and gone on with; its agents fail, hang, flood, meet usage limits
-and leave processes behind. The result is `results/soak.json`; exit 0 when nothing was lost, doubled, orphaned or
-corrupted, nothing hung, and memory and open files stayed flat.
+Each loop and the tasks' scheduler are killed, stopped or paused at random moments, and resumed; agents fail, hang,
+print floods, meet usage limits and leave processes behind. The page watches all of it, and is killed and started, too.
+The result is `results/soak.json`; exit 0 if nothing was lost, doubled, orphaned or corrupted, nothing hung, and memory
+and open files stayed flat.
 """
 
 import argparse
@@ -21,6 +22,8 @@ from benchmarks import results
 from benchmarks.measure import Failed
 from benchmarks.soak.kinds import KINDS
 from benchmarks.soak.loop import Loop, Tally
+from benchmarks.soak.page import Page
+from benchmarks.soak.tasks import TaskList
 from benchmarks.soak.watch import Watch
 
 MOODS = "good=80 fail=7 hang=2 flood=2 limit=1 leave=8"
@@ -35,9 +38,12 @@ def soak(minutes: float, seed: int, root: str, python: str = sys.executable, lif
     os.mkdir(os.path.join(root, "tmp"))
     with open(os.path.join(root, ".gitconfig"), "w", encoding="ascii") as file:
         file.write(NAME)
-    loops = [Loop(kind, root, python, MOODS, dice, watch) for kind in KINDS]
-    due = dict.fromkeys(loops, 0.0)
+    shared = (root, python, MOODS, dice, watch)
+    loops = [*(Loop(kind, *shared) for kind in KINDS), TaskList(*shared)]
+    page = Page(root, python, loops[0].env, watch)
+    due, page_due = dict.fromkeys(loops, 0.0), life
     try:
+        page.start()
         while (now := time.monotonic() - began) < minutes * 60:
             for loop in loops:
                 if not due[loop]:
@@ -51,17 +57,24 @@ def soak(minutes: float, seed: int, root: str, python: str = sys.executable, lif
                     due[loop] = now + dice.expovariate(1 / life)
                 loop.check()
                 watch.look(loop.kind.name, loop.folder, now)
+            page.look(now)
+            if now >= page_due:
+                page_due = now + dice.expovariate(1 / (4 * life))
+                page.end(dice.choice((signal.SIGTERM, signal.SIGKILL)))
+                page.start()
             time.sleep(LOOK if life >= LIFE else LOOK / 4)
         for loop in loops:
             loop.finish()
+        page.end(signal.SIGTERM)
         left = watch.living()
     finally:
         for pid in watch.living():
             subprocess.run(["kill", "-KILL", str(pid)], check=False, capture_output=True)
-    return told(loops, watch, {"v": 1, "minutes": minutes, "seed": seed}, left)
+    head = {"v": 1, "minutes": minutes, "seed": seed, "page": {"starts": page.starts, "bytes": page.bytes}}
+    return told(loops, page, watch, head, left)
 
 
-def told(loops: list[Loop], watch: Watch, found: dict[str, Any], left: dict[int, str]) -> dict[str, Any]:
+def told(loops: list[Loop], page: Page, watch: Watch, found: dict[str, Any], left: dict[int, str]) -> dict[str, Any]:
     total = Tally(*(sum(numbers) for numbers in zip(*(loop.tally for loop in loops), strict=True)))
     moods: dict[str, int] = {}
     strikes: dict[str, int] = {}
@@ -70,10 +83,11 @@ def told(loops: list[Loop], watch: Watch, found: dict[str, Any], left: dict[int,
             moods[mood] = moods.get(mood, 0) + 1
         for how, count in loop.struck.items():
             strikes[how] = strikes.get(how, 0) + count
-    found |= {"strikes": strikes, "calls": moods, **total.plus(orphaned=len(left))._asdict(), **watch.flat()}
+    total = total.plus(orphaned=len(left), hung=len(page.wrong))
+    found |= {"strikes": strikes, "calls": moods, **total._asdict(), **watch.flat()}
     kinds = {loop.kind.name: {"turns": loop.turns, "starts": loop.starts, "runs": loop.runs} for loop in loops}
     system = {"python": f"Python {platform.python_version()}", "system": f"{platform.system()} {platform.machine()}"}
-    notes = [note for loop in loops for note in loop.notes]
+    notes = [*(note for loop in loops for note in loop.notes), *page.wrong]
     return {**found, "loops": kinds, "notes": notes, **system, "course": watch.course()}
 
 

@@ -1,7 +1,7 @@
 """The soak's agent: it plays every role of every loop, and is in a bad mood now and then.
 
 `agent.py FOLDER MOOD=WEIGHT …`. It prints what Claude Code would print. Two agents of different runs at work in one
-FOLDER are noted in `doubled`; every call is a line of `calls`.
+work tree are noted in FOLDER's `doubled`; every call is a line of `calls`.
 """
 
 import json
@@ -28,6 +28,8 @@ FLOW = {
     "controller": ("controller-output.md", "---\ntarget-met: false\n---\n## Action Plan\n\nGo on.\n"),
     "actuator": ("actuator-output.md", "## What Was Done\n\nA file was changed.\n"),
 }
+with open(".git/HEAD") as head:
+    TASK = head.read().partition("/rooda/")[2].partition("-")[0]  # its id, in the clone of a task
 RESET = 12  # seconds ago: rooda waits 15 more than it is told to
 
 
@@ -47,9 +49,10 @@ def look_around() -> None:
                 words = file.read().split(b"\0")
             with open(f"/proc/{entry}/environ", "rb") as file:
                 mine = f"ROODA_RUN={RUN}".encode() in file.read().split(b"\0")
+            same_place = os.readlink(f"/proc/{entry}/cwd") == os.getcwd()
         except OSError:
             continue
-        if FOLDER.encode() in words and os.fsencode(__file__) in words and not mine:
+        if same_place and os.fsencode(__file__) in words and not mine:
             note("doubled", f"{os.getpid()} of {RUN} found {entry}")
 
 
@@ -69,8 +72,10 @@ def leave_someone() -> None:
 
 def work() -> str:
     """What a good agent does in this role, and its final message."""
-    with open("work", "w") as file:
+    with open(f"work{TASK}", "w") as file:
         file.write(f"{time.time_ns()}\n")
+    if TASK:
+        os.system("git add -A && git commit -qm work")
     if CALL in FLOW:
         name, text = FLOW[CALL]
         (runs,) = [f".ai-loop/runs/{run}/nodes" for run in sorted(os.listdir(".ai-loop/runs"))[-1:]]

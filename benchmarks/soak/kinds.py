@@ -38,7 +38,7 @@ output = "claude"
 limit = "cat >>limits.told"
 [procedures.soak]
 safety = "snapshot"
-quality_gates = ["test -e work"]
+quality_gates = ["ls work*"]
 max_cost = 1000
 promise_signals = true
 """
@@ -113,6 +113,20 @@ def _kind(name: str, begin: Callable[[int], list[str]], resume: list[str], count
     return Kind(name, begin, [*row.resume, *resume], counter, row.whole, row.lines)
 
 
+def _landed(folder: str) -> tuple[str, int]:
+    paths = glob.glob(os.path.join(folder, TASKS, "[0-9]*.json"))
+    return "tasks", sum(_newest(path)["state"] == "landed" for path in paths)
+
+
+TASKS = os.path.join(".git", "rooda", "tasks")
+TASK_LIST = Kind(
+    "tasks",
+    lambda _: ["tasks", "run", "-j", "2", "--land"],
+    ["tasks", "run", "-j", "2", "--land"],
+    _landed,
+    (os.path.join(TASKS, "[0-9]*.json"),),
+    (os.path.join(TASKS, "log*"),),
+)
 KINDS = (
     _kind("ooda", lambda _: [*kinds.ooda(0, "soak")], ["soak"], _state(".rooda/state/soak.json", "started_at")),
     _kind(

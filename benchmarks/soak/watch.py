@@ -51,12 +51,16 @@ class Watch:
 
     def look(self, kind: str, folder: str, now: float) -> None:
         for pid, role in zip(self.loops(folder), ("guardian", "loop"), strict=False):
-            age = now - self._born.setdefault(pid, now)
-            try:
-                files = len(os.listdir(f"/proc/{pid}/fd"))
-                self.seen.append(Seen(now, f"{kind} {role}", pid, age, processes.private(pid) / 1e6, files))
-            except OSError:
-                continue
+            self.note(f"{kind} {role}", pid, now)
+
+    def note(self, role: str, pid: int, now: float) -> None:
+        """Note memory and open files of a process, unless it has just ended."""
+        age = now - self._born.setdefault(pid, now)
+        try:
+            files = len(os.listdir(f"/proc/{pid}/fd"))
+            self.seen.append(Seen(now, role, pid, age, processes.private(pid) / 1e6, files))
+        except OSError:
+            return
 
     def flat(self) -> dict[str, Any]:
         """How memory and open files went: by the clock of the soak, and with the age of a process."""
