@@ -10,8 +10,11 @@ _FORM = r"(?a)-?(?:\d+(?:\.\d*)?|\.\d+)(?:h|ms|m|s|us|µs|μs|ns)"
 
 
 def format_tenths(seconds: float) -> str:
-    """Format a duration to a tenth of a second: 45.2s, 1m15.3s, 1h2m3.0s."""
-    count = max(0, round(seconds * 10))
+    """Format a duration to a tenth of a second: 45.2s, 1m15.3s, 1h2m3.0s.
+
+    It is rounded to milliseconds first, as events are, so that a duration looks the same in a state file and in a line.
+    """
+    count = max(0, round(round(seconds, 3) * 10))
     minutes, rest = divmod(count, 600)
     hours, minutes = divmod(minutes, 60)
     text = f"{rest // 10}.{rest % 10}s"

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.soak.kinds import KINDS
+from benchmarks.soak.__main__ import NAME
+from benchmarks.soak.kinds import KINDS, TASKS
 from benchmarks.soak.loop import Loop, Tally
+from benchmarks.soak.tasks import TaskList
 from benchmarks.soak.watch import Seen, Watch
 from tests.kit.processes import until
 
@@ -20,21 +22,22 @@ NEVER = ("lost", "corrupt", "doubled", "orphaned", "hung", "refused")
 
 
 def test_a_short_soak_loses_nothing(tmp_path: Path) -> None:
-    """Four loops, killed every second: each has called agents, nothing is lost, left, doubled or broken."""
+    """Loops, tasks and the page, killed every second: all have called agents, nothing is lost, left or broken."""
     options = ("--minutes", "0.05", "--life", "1", "--results", str(tmp_path))
     ran = subprocess.run(
         [sys.executable, "-m", "benchmarks.soak", *options], cwd=ROOT, capture_output=True, text=True, timeout=110
     )
     found = json.loads((tmp_path / "soak.json").read_bytes())
     assert {name: found[name] for name in NEVER} == dict.fromkeys(NEVER, 0), found["notes"]
-    assert set(found["loops"]) == {"ooda", "reflex", "flow", "goal"}, ran.stderr
+    assert set(found["loops"]) == {"ooda", "reflex", "flow", "goal", "tasks"}, ran.stderr
+    assert found["page"]["bytes"] and "Traceback" not in ran.stderr, ran.stderr
     assert all(loop["starts"] for loop in found["loops"].values()) and sum(found["calls"].values()) > 4
 
 
 @pytest.fixture
 def loop(tmp_path: Path) -> Loop:
     """A loop that has not been started, with the files that one leaves."""
-    (tmp_path / ".gitconfig").write_text("[user]\n\tname = s\n\temail = s@example.invalid\n")
+    (tmp_path / ".gitconfig").write_text(NAME)
     made = Loop(KINDS[0], str(tmp_path), sys.executable, "good=1", random.Random(1), Watch(str(tmp_path)))
     made._process = subprocess.Popen(["true"])
     made._process.wait()
@@ -59,6 +62,18 @@ def test_a_counter_that_decreases_is_a_loss(loop: Loop) -> None:
     state(loop, 8)
     loop.look()
     assert loop.tally == Tally(lost=1)
+
+
+def test_landed_work_that_is_not_on_the_target_is_a_loss(tmp_path: Path) -> None:
+    """A task is landed by its file, and main lacks its work."""
+    (tmp_path / ".gitconfig").write_text(NAME)
+    tasks = TaskList(str(tmp_path), sys.executable, "good=1", random.Random(1), Watch(str(tmp_path)))
+    path = Path(tasks.folder, TASKS, "3.json")
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"id": 3, "state": "landed"}))
+    Path(tasks.folder, "said").write_text("")
+    tasks.look()
+    assert tasks.tally == Tally(lost=1) and "work3" in tasks.notes[0]
 
 
 def test_a_torn_state_is_corrupt(loop: Loop) -> None:

@@ -12,7 +12,7 @@ from tests.kit.processes import switches
 from tests.kit.workspace import Workspace, alive, until
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-IDLE = 0.4
+IDLE = 0.8
 BUSY = 'until [ -e "$FAKE/enough" ]; do :; done'
 
 
