@@ -4,6 +4,7 @@ import os
 from typing import NamedTuple
 
 from rooda.base import clock, files
+from rooda.base.json import Json
 from rooda.errors import Cause, RoodaError
 from rooda.git import clones, command, traces
 from rooda.git.clones import Loan
@@ -47,14 +48,14 @@ def facts(workspace: str, config: str, running: bool = False) -> Facts:
 def higher_limit(workspace: str, name: str) -> int:
     """Return the iteration limit that lets a procedure repeat an iteration cut off by a signal; 0 if none was.
 
-    A procedure counts such an iteration, because its call was paid for; a task runs it once more.
+    A procedure counts such an iteration, because its call was paid for; a task runs it once more. Resumes that were
+    killed before their first call change nothing.
     """
-    wanted = {"iteration.ended", "run.started", "run.resumed"}
-    ended = [*history.events_of_run(workspace, name, registry.OODA, wanted)]
-    if not ended or ended[-1].get("event") != "iteration.ended" or ended[-1].get("outcome") != "interrupted":
-        return 0
-    limits = [each.get("max_iterations") for each in ended if each.get("max_iterations") is not None]
-    return int(limits[-1]) + 1 if limits and limits[-1] else 0
+    cut_off: Json | None = None
+    for event in history.events_of_run(workspace, name, registry.OODA, {"iteration.ended"}):
+        cut_off = event if event.get("outcome") == "interrupted" else None
+    limit = int(cut_off.get("max_iterations") or 0) if cut_off else 0
+    return limit + 1 if limit else 0
 
 
 def _in_utc(cause: Cause | None) -> Cause | None:

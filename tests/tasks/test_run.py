@@ -10,6 +10,8 @@ from typing import Any
 import psutil
 import pytest
 
+from benchmarks.faults.steps import build
+from tests.kit.needed import LINUX, needs
 from tests.kit.processes import marked
 from tests.kit.workspace import FAKE_AI, Workspace, until, waiting
 
@@ -374,3 +376,22 @@ def test_T_13_untrusted_settings_of_the_checkout_are_said_once(repo: Workspace) 
     terminal.type("y\n")
     assert terminal.finish() == 0
     assert repo.rooda("-C", theirs, "tasks", "run", timeout=60).code == 0 and len(repo.calls) == 2
+
+
+@LINUX
+@needs("cc")
+def test_T_11_a_stopped_iteration_is_run_again_although_its_resume_is_killed(repo: Workspace) -> None:
+    """SIGKILL before the state has the higher limit: the task is not completed without any work."""
+    repo.rooda("tasks", "add", "Stopped", "-n", "1")
+    repo.side(1, "sleep 60")
+    running = repo.start("tasks", "run")
+    repo.wait_calls(1)
+    repo.rooda("tasks", "stop", "1")
+    running.finish(30)
+    clone = json.loads(repo.rooda("tasks", "--json").out)[0]["details"]["clone"]
+    fault = {"LD_PRELOAD": build(repo.root), "FAULTS_ROOTS": os.path.join(clone, ".rooda"), "FAULTS_AT": "1"}
+    fault |= {"FAULTS_NAME": "rename", "FAULTS_PART": "build.json", "FAULTS_DO": "KILL"}
+    fault |= {"FAULTS_ONCE": os.path.join(repo.root, "met"), "FAULTS_LOG": os.path.join(repo.root, "steps")}
+    repo.side(2, "echo two > made; git add made; git commit -qm two")
+    done = repo.rooda("tasks", "run", env=fault, timeout=60)
+    assert done.code == 0 and len(repo.calls) == 2 and repo.git("show", "rooda/1-stopped:made") == "two\n", done
