@@ -20,7 +20,7 @@ from rooda.tasks.store import Place
 LANDING = "refs/rooda/landing"
 BRANCH = "landing"  # checked out in a new clone; results are made on a detached HEAD
 REMAINS = ("rebase-merge", "rebase-apply", "MERGE_HEAD", "MERGE_MODE", "MERGE_MSG", "SQUASH_MSG", "AUTO_MERGE",
-           "CHERRY_PICK_HEAD", "REBASE_HEAD", "index.lock", "HEAD.lock", "ORIG_HEAD.lock")  # fmt: skip
+           "CHERRY_PICK_HEAD", "REBASE_HEAD")  # fmt: skip
 _REBASE = ("-c", "rebase.updateRefs=false", "-c", "rebase.backend=merge", "-c", "rebase.autoSquash=false")
 
 
@@ -50,8 +50,9 @@ class LandingClone:
         if os.path.isdir(self._root):
             try:
                 repo = self._found()
-                for name in REMAINS:
-                    files.remove_tree(os.path.join(repo.folder, name))
+                for name in files.list_folder(repo.folder):
+                    if name in REMAINS or name.endswith(".lock"):  # nothing else works in this clone
+                        files.remove_tree(os.path.join(repo.folder, name))
                 self._check_out(repo, tip)
                 return repo
             except (GitProblem, OSError) as problem:

@@ -43,6 +43,19 @@ def test_T_22_the_repository_has_every_object_of_what_landed(repo: Workspace) ->
     assert repo.git("fsck", "--connectivity-only", "--no-dangling", "main") == ""
 
 
+def test_T_22_locks_of_a_killed_git_do_not_hold_up_the_next_landing(repo: Workspace) -> None:
+    """Also those of refs that only a rebase writes."""
+    works(repo, "echo b > b.txt", gates=("true",))
+    assert repo.rooda("tasks", "land", timeout=60).code == 0
+    (clone,) = Path(repo.env["HOME"]).rglob("land-main")
+    for name in ("packed-refs", "CHERRY_PICK_HEAD", "index", "config"):
+        Path(clone, ".git", f"{name}.lock").touch()
+    repo.side(2, "echo c > c.txt; git add -A; git commit -qm 'work 2'")
+    repo.rooda("tasks", "add", "Task 2", "-n", "1", "--gate", "true")
+    done = repo.rooda("tasks", "run", "--land", timeout=60)
+    assert done.code == 0 and states(repo) == ["landed", "landed"], done
+
+
 def test_T_21_a_conflict_goes_back_to_its_agent(repo: Workspace) -> None:
     """The owning task reopens with the conflict in its prompt, resolves it, and lands."""
     works(repo, "echo left > a.txt", "echo right > a.txt", gates=("true",))
