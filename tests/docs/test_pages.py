@@ -17,6 +17,8 @@ from rooda.run import gates_md
 from tests.kit.pages import PAGES, ROOT, anchors, blocks, commands, links, name_of
 from tests.kit.workspace import Workspace
 
+FENCE = re.MULTILINE | re.DOTALL
+PROCEDURE = re.compile(r"^((\[procedures\.[\w-]+\])\n(?:.+\n)+)", re.MULTILINE)
 EACH_PAGE = pytest.mark.parametrize("page", PAGES, ids=name_of)
 
 
@@ -32,7 +34,9 @@ def python(*words: str, cwd: str | Path = ROOT, env: dict[str, str] | None = Non
 def test_commands_are_accepted(page: Path, bare: Workspace) -> None:
     """Each `rooda …` command has a word that exists and options that this word takes; shown to `--help`, they pass."""
     typed = [_anywhere(words) for words in commands(page)]
-    bare.config("\n".join(text for text in blocks(ROOT / "README.md", "toml") if "[procedures." in text))
+    files = re.findall(r"<<'END'\n(.*?)^END$", page.read_text(), FENCE)
+    shown = "\n".join([*blocks(ROOT / "README.md", "toml"), *files])
+    bare.config("".join({table: text for text, table in PROCEDURE.findall(shown)}.values()))
     program = (
         "import contextlib, io, json, sys; from rooda.startup import main\n"
         "for words in json.loads(sys.argv[1]):\n"
