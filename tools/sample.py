@@ -1,14 +1,17 @@
-"""Print 100 docstrings and 60 messages drawn at random, each with its place, to be read cold."""
+"""Print 100 docstrings and 60 messages, or with --docs 100 sentences of the documents, drawn at random, to be read cold."""
 
 import argparse
 import ast
 import random
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "rooda"
-DOCSTRINGS, MESSAGES = 100, 60
+DOCSTRINGS, MESSAGES, SENTENCES = 100, 60, 100
+ROOT = PACKAGE.parent
+MADE = {"configuration.md", "events.md"}  # from code, whose texts are drawn with the messages
 ERRORS = {
     "RoodaError",
     "UsageProblem",
@@ -41,10 +44,31 @@ def messages(path: Path, tree: ast.Module) -> Iterator[str]:
                 yield f"{path.relative_to(PACKAGE.parent)}:{node.lineno}: " + " | ".join(map(ast.unparse, texts))
 
 
+def sentences(path: Path) -> Iterator[str]:
+    """Yield the sentences of a page, without headings, tables, blocks and quoted examples."""
+    text = re.sub(r"^(```|<!--).*?^(```|.*-->)$", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+    for paragraph in re.split(r"\n\s*\n|\n(?=\s*(?:[*-]|\d+\.) )", text):
+        if not paragraph.lstrip().startswith(("#", "|", "![", "<")):
+            whole = " ".join(paragraph.split()).removeprefix("* ")
+            for sentence in re.split(r"(?<=[.!?])\s+(?=[A-Z`*\[\"]|rooda )", whole):
+                if len(sentence.split()) > 3:
+                    yield f"{path.relative_to(ROOT)}: {sentence}"
+
+
+def documents(draw: random.Random) -> None:
+    pages = [path for path in sorted(ROOT.glob("docs/**/*.md")) if path.name not in MADE]
+    print(*draw.sample([each for path in pages for each in sentences(path)], SENTENCES), sep="\n")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="tools/sample.py", description=__doc__)
     parser.add_argument("seed", nargs="?", type=int, default=20261119, help="integer; the same seed draws the same")
-    draw = random.Random(parser.parse_args().seed)
+    parser.add_argument("--docs", action="store_true", help="sentences of the documents")
+    given = parser.parse_args()
+    draw = random.Random(given.seed)
+    if given.docs:
+        documents(draw)
+        return 0
     found: tuple[list[str], list[str]] = ([], [])
     for path in sorted(PACKAGE.rglob("*.py")):
         tree = ast.parse(path.read_text())
