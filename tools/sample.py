@@ -1,4 +1,4 @@
-"""Print 100 docstrings and 60 messages, or with --docs 100 sentences of the documents, drawn at random, to be read cold."""
+"""Print 100 docstrings and 60 messages, or with --docs 100 sentences of the documents, drawn at random to read."""
 
 import argparse
 import ast
