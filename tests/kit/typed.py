@@ -1,6 +1,6 @@
 """Type the commands of a page in one shell, in the order in which they appear, and compare what they print.
 
-`python -m tests.kit.typed PAGE` writes the outputs of a page anew, where they no longer fit.
+`python -m tests.kit.typed PAGE…` writes today's outputs into pages.
 
 `sh` blocks are typed whole and must exit with 0. Of `console` blocks each line with `$ ` is typed; the lines below it
 are what it prints: a line `…` stands for any lines, a final ` …` for the rest of a line. A block below a comment
@@ -127,16 +127,27 @@ def typed_pages() -> list[Path]:
     return [ROOT / "docs" / "tutorial.md", *sorted((ROOT / "docs" / "how-to").glob("*.md"))]
 
 
+def renewed(shown: str, printed: str) -> str:
+    """What was printed, shortened where the page has shortened it: by one line `…`, or ` …` at the ends of lines."""
+    lines, new = shown.splitlines(keepends=True), printed.splitlines(keepends=True)
+    if "…\n" in lines:
+        head = lines.index("…\n")
+        tail = len(lines) - head - 1
+        new = [*new[:head], "…\n", *new[len(new) - tail :]]
+    if len(new) != len(lines):
+        return "".join(new)
+    return "".join(old if old.endswith(" …\n") else line for old, line in zip(lines, new, strict=True))
+
+
 def filled(page: Path, ws: Workspace) -> str:
-    """The page with each output that does not fit replaced by what was printed just now."""
+    """The page with the outputs of its commands as they are now."""
     text, at = page.read_text(), 0
     for step, printed, _ in typed(page, ws):
-        if step.shown is None:
-            continue
-        new = step.shown if fits(step.shown, printed) else printed
-        at = text.index(f"$ {step.command}{step.shown}", at) + len(f"$ {step.command}")
-        text = text[:at] + new + text[at + len(step.shown) :]
-        at += len(new)
+        if step.shown is not None:
+            at = text.index(f"$ {step.command}{step.shown}", at) + len(f"$ {step.command}")
+            new = renewed(step.shown, printed)
+            text = text[:at] + new + text[at + len(step.shown) :]
+            at += len(new)
     return text
 
 
