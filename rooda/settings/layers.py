@@ -127,7 +127,7 @@ class Layer(NamedTuple):
         if self.tier == ENVIRONMENT:
             return variable_of(str(path[1]))
         if self.tier == FLAG:
-            return flag_of(str(path[-1]))
+            return flag_of(next(key for key in reversed(path) if isinstance(key, str)))  # not an index of an array
         return "" if self.tier == BUILT_IN else self.file_line(path)
 
     def file_line(self, path: Path) -> str:

@@ -48,6 +48,12 @@ def test_E_16_a_missing_program_is_refused_before_the_first_call(ws: Workspace) 
     assert ws.rooda("build", "--no-gates", "-n", "1").code == 0
 
 
+def test_E_16_a_missing_program_of_an_option_is_named_with_it(ws: Workspace) -> None:
+    """The place is the option, not the number of its value."""
+    ran = ws.rooda("build", "--gate", "true", "--gate", "nosuchtests")
+    assert ran.code == 2 and "Error: --gate: the quality gate 'nosuchtests' can't run" in ran.err
+
+
 def test_E_16_a_file_of_the_workspace_may_be_the_program(ws: Workspace) -> None:
     """An existing path is accepted, a missing one is refused by name, a shell's job is left to the shell."""
     ws.write("tools/check", "#!/bin/sh\n", 0o755)
