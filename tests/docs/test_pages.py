@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from jsonschema import Draft7Validator
 
 from rooda.loops import configuration
@@ -69,23 +68,6 @@ def test_links_lead_somewhere(page: Path) -> None:
         target = (page.parent / name) if name else page
         assert target.exists(), link
         assert not anchor or anchor in anchors(target), link
-
-
-def test_the_index_has_every_page() -> None:
-    """docs/README.md links to each page of docs/."""
-    index = ROOT / "docs" / "README.md"
-    linked = {(index.parent / link.partition("#")[0]).resolve() for link in links(index)}
-    pages = {page for page in PAGES if index.parent in page.parents and page != index}
-    assert pages - linked == set()
-
-
-@EACH_PAGE
-def test_examples_of_yaml_and_json_can_be_read(page: Path) -> None:
-    """Each is a whole file."""
-    for text in blocks(page, "yaml"):
-        assert yaml.safe_load(text)
-    for text in blocks(page, "json"):
-        assert json.loads(text)
 
 
 @EACH_PAGE
