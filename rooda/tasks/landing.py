@@ -13,7 +13,7 @@ from rooda.base import files
 from rooda.errors import OK, UNDECIDED, UNFINISHED, RoodaError, Undecided
 from rooda.git import checkouts, clones, command
 from rooda.git.checkouts import Change
-from rooda.git.repository import GIT_TIMEOUT, GitProblem, Repo
+from rooda.git.repository import GIT_TIMEOUT, GitProblem, Repo, find
 from rooda.processes import capture, lock
 from rooda.run.records import Gate
 from rooda.run.setup import NewWorktree
@@ -312,10 +312,12 @@ class Queue:
     def _complete(self, move: Move) -> None:
         """Set the checkout of a move that was cut off to the old or the new commit. RoodaError if that fails."""
         since, problem = journal.begun_at(self._store), ""
-        if not move.checkout:
-            checkouts.remove_locks(self._repo, move.ref, since)
-        elif os.path.isdir(move.checkout) and self._targets.commit(move.ref) == move.old:
+        if move.checkout and not os.path.isdir(move.checkout):
+            return
+        if move.checkout and self._targets.commit(move.ref) == move.old:
             problem = checkouts.complete(move.checkout, move.ref, move.old, move.new, since)
+        else:  # files and index were updated before the ref; only locks can be left
+            checkouts.remove_locks(find(move.checkout) if move.checkout else self._repo, move.ref, since)
         if problem:
             hint = f"Look at it: git -C {move.checkout} status. Then land again: rooda tasks land"
             raise RoodaError(f"A landing was cut off, and can't be completed: {problem}.", hint, UNFINISHED)

@@ -119,6 +119,16 @@ def test_T_22_a_checkout_that_git_left_half_done_is_completed(repo: Workspace, e
     assert repo.read("d.txt") == ("edited\n" if edit == "other" else "user's\n")
 
 
+def test_T_22_a_git_that_died_after_its_move_leaves_no_lock(repo: Workspace) -> None:
+    """Its merge has moved the target and not yet removed HEAD.lock: the task has landed, and the next one does."""
+    complete(repo, {"b.txt": "b\n"}, gate=GATE)
+    complete(repo, {"c.txt": "c\n"}, gate=GATE)
+    die = '$real "$@"; touch .git/HEAD.lock; kill -9 $$'
+    done = land(repo, wrapper(repo, die, "merge"), 1)
+    assert was_killed(repo) and done.code == 0 and not repo.exists(".git/HEAD.lock"), done
+    assert repo.read("b.txt") + repo.read("c.txt") == "b\nc\n" and repo.git("status", "--porcelain") == ""
+
+
 def test_T_22_a_task_in_a_landing_that_was_cut_off_is_not_cancelled(repo: Workspace) -> None:
     number = complete(repo, {"b.txt": "b\n"}, gate=GATE)
     land(repo, wrapper(repo, KILL, "merge"), 1)
