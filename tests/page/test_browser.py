@@ -1,6 +1,8 @@
 """The page in a real browser: it opens, follows a run, answers by keyboard, and refuses forgeries."""
 
 import http.server
+import os
+import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -132,6 +134,71 @@ def test_P_05_a_question_is_answered_by_keyboard(ws: Workspace, tab: Any, faultl
     width = tab.evaluate("innerWidth")
     tab.set_viewport_size({"width": 390, "height": 800})
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390 < width
+
+
+def test_P_05_a_failed_loop_is_resumed_to_its_end(ws: Workspace, tab: Any) -> None:
+    """Resume starts it again, and it ends though the page was killed; the next page has it among the finished runs."""
+    ws.procedure("build", gates={"tests": f"test -e {ws.file('green')}"}, loop={"failure_threshold": 1})
+    ws.side(2, waiting(ws.file("go")))
+    ws.rooda("build", "-n", "2")
+    page = start(ws)
+    tab.goto(page.door)
+    row = tab.locator('#open tr[data-name="build"]')
+    row.locator(".state", has_text="failed").wait_for()
+    ws.write("green", "")
+    tab.get_by_role("button", name="Resume build").press("Enter")
+    tab.locator('#open tr[data-name="build"][data-state="running"]').wait_for()
+    ws.wait_calls(2)
+    os.killpg(page.process.pid, signal.SIGKILL)
+    page.process.finish(10)
+    tab.locator("#connection", has_text="reconnecting").wait_for()
+    ws.write("go", "")
+    until(lambda: ws.state() is None)  # it has completed
+    tab.goto(start(ws).door)
+    tab.locator('#finished tr[data-name="build"] .state', has_text="completed").wait_for()
+
+
+def test_P_08_a_raised_limit_leads_a_paused_loop_to_its_end(ws: Workspace, tab: Any) -> None:
+    """Typed into the dialog; the refusal of a wrong limit is shown in it, in the command's words."""
+    ws.rooda("build", "-n", "9", "--max-duration", "0.001")
+    page = start(ws)
+    tab.goto(page.door)
+    tab.locator('#open tr[data-name="build"] .state', has_text="paused").wait_for()
+    tab.get_by_role("button", name="Set limits of build").press("Enter")
+    dialog = tab.get_by_role("dialog")
+    dialog.get_by_label("Iterations").fill("many")
+    dialog.get_by_label("Time").fill("10m")
+    tab.keyboard.press("Enter")
+    dialog.locator("#said", has_text="many").wait_for()
+    dialog.get_by_label("Iterations").fill("3")
+    tab.keyboard.press("Enter")
+    tab.locator('#finished tr[data-name="build"] .state', has_text="completed").wait_for()
+    dialog.wait_for(state="hidden")
+    assert len(ws.calls) == 3
+
+
+def test_P_05_a_task_is_retried_and_landed(ws: Workspace, tab: Any, faultless: None) -> None:
+    """From failed to completed to landed: the work is on main, and the row is gone."""
+    ws.write("a.txt", "one\n")
+    for words in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "first")):
+        ws.git(*words)
+    ws.exits(1, 1)
+    ws.side(3, "echo two > b.txt; git add b.txt; git commit -qm two")
+    ws.rooda("tasks", "add", f"Write b.txt {HOSTILE}", "-n", "1", "--gate", "test -f a.txt")
+    ws.rooda("tasks", "run", "-j", "1")
+    page = start(ws)
+    tab.goto(page.door)
+    tab.get_by_text("1. Write b.txt <script>").wait_for()
+    tab.get_by_role("button", name="Retry task 1").press("Enter")
+    tab.locator('#open tr[data-name="1"] .state', has_text="completed").wait_for()
+    tab.get_by_role("button", name="Land all completed tasks").press("Enter")
+    dialog = tab.get_by_role("dialog")
+    dialog.get_by_role("button", name="Land").press("Enter")
+    dialog.locator("#said", has_text="landed").wait_for()
+    dialog.get_by_role("button", name="Close").press("Enter")
+    tab.locator('#open tr[data-name="1"]').wait_for(state="detached")
+    assert ws.git("show", "main:b.txt") == "two\n"
+    assert "owned" not in tab.title()
 
 
 def test_P_05_a_forged_origin_is_refused(ws: Workspace, tab: Any) -> None:
