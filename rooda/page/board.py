@@ -11,6 +11,7 @@ from rooda.git import traces
 from rooda.loops import masking, past
 from rooda.loops.overview import Found, Overview
 from rooda.page import run_facts
+from rooda.page.fleet_tasks import FleetTasks
 from rooda.processes import lock
 from rooda.run import asked, cost_ledger, folder, past_runs, workspaces
 from rooda.run.ended import PARKED
@@ -40,10 +41,19 @@ class Entry(NamedTuple):
     question: str = ""
     runs: bool = False  # of a task: `rooda tasks run` is active
     cause: str = ""  # why its newest session ended
+    is_fleets: bool = False  # a task of the fleet, which the page only shows
 
     @property
     def is_task(self) -> bool:
         return "title" in self.row["details"]
+
+    @property
+    def place(self) -> str:
+        """The folder in which its commands are typed; of a task of the fleet who works on it."""
+        if self.is_fleets:
+            worker = self.row["details"].get("worker")
+            return f"fleet, worker {worker}" if worker else "fleet"
+        return self.here.workspace if self.is_task else str(self.row["workspace"])
 
 
 class Finished(NamedTuple):
@@ -69,6 +79,7 @@ class Board:
         self._ledger: dict[str, tuple[object, list[Used]]] = {}
         self._rows: dict[tuple[object, ...], Json] = {}
         self._tasks: dict[str, _Tasks] = {}
+        self.fleet = FleetTasks(here)
         self._keys: dict[str, tuple[float, tuple[str, ...]]] = {}
         self.workspaces: dict[str, Where] = {}  # by key; those of tasks, too
         self.open: list[Entry] = []
@@ -85,7 +96,7 @@ class Board:
         tasks = [entry for here in known.values() for entry in self._tasks_of(here)]
         clones = [Where(each.row["workspace"], each.here.config) for each in tasks if each.row["run"]]
         self.workspaces = {key_of(each.workspace): each for each in [*known.values(), *clones]}
-        self.open = [*loops, *{each.id: each for each in tasks}.values()]
+        self.open = [*loops, *{each.id: each for each in tasks}.values(), *self._fleets_tasks()]
         busy = {(each.row["workspace"], each.row["run"]) for each in loops}
         self.finished = [*self._finished([*known.values()], busy)]
 
@@ -155,6 +166,12 @@ class Board:
             return found.look(self.keys(here))
         except (RoodaError, OSError):
             return []
+
+    def _fleets_tasks(self) -> Iterator[Entry]:
+        for row in self.fleet.rows:
+            shown = secrets.hide_in(row, self.keys(self._here))
+            question = shown["details"]["question"] or ""
+            yield Entry(key_of("fleet", str(row["name"])), self._here, shown, question, is_fleets=True)
 
     def _finished(self, known: list[Where], busy: set[tuple[str, str]]) -> Iterator[Finished]:
         found: list[tuple[str, Where, PastRun]] = []

@@ -29,14 +29,14 @@ class Clocks:
         return self._began[entry.id]
 
 
-def pieces(open_: Sequence[Entry], finished: Sequence[Finished], clocks: Clocks) -> dict[str, Html]:
-    """Return the pieces of the overview."""
+def pieces(open_: Sequence[Entry], finished: Sequence[Finished], clocks: Clocks, problem: str = "") -> dict[str, Html]:
+    """Return the pieces of the overview. `problem`: why the tasks of the fleet are not current."""
     found = {"sums": _sums(open_)}
     for each in sorted(open_, key=_urgency):
         found[f"open/{each.id}"] = _open_row(each, clocks)
     for run in finished:
         found[f"finished/{run.id}"] = _finished_row(run)
-    found["none"] = _nothing(not open_, not finished)
+    found["none"] = _stale(problem) if problem else _nothing(not open_, not finished)
     return found
 
 
@@ -84,21 +84,24 @@ def _nothing(no_open: bool, no_finished: bool) -> Html:
 
 def not_current(place: str, problem: Exception) -> Html:
     """Return the piece that says why the page is not current."""
-    words = f"This page is not current: something can't be read ({type(problem).__name__})."
+    return _stale(f"This page is not current: something can't be read ({type(problem).__name__}).", place)
+
+
+def _stale(words: str, place: str = "none") -> Html:
     return tag("p", words, class_="stale", role="alert", data_piece=place)
 
 
 def _open_row(entry: Entry, clocks: Clocks) -> Html:
     row = entry.row
-    where = f"run/{key_of(row['workspace'])}/{row['run']}/" if row["run"] else ""
-    running = row["running"] and not row["suspended"]
+    where = f"run/{key_of(row['workspace'])}/{row['run']}/" if row["run"] and not entry.is_fleets else ""
+    running = row["running"] and not row["suspended"] and not entry.is_fleets
     time = tag(
         "span",
         format_seconds(row["elapsed"]) if not running else "",
         data_began=clocks.began(entry) if running else None,
     )
     cells = (
-        _name(_titled(entry), where, _place(entry)),
+        _name(_titled(entry), where, entry.place),
         tag("td", badge(_state(entry)), class_="state-cell"),
         tag("td", *_iteration(row), class_="iteration"),
         tag("td", time, class_="time"),
@@ -116,10 +119,6 @@ def _titled(entry: Entry) -> str:
     if entry.is_task:
         return f"{entry.row['name']}. {entry.row['details']['title']}"
     return title(entry.row) or "unreadable workspace"
-
-
-def _place(entry: Entry) -> str:
-    return entry.here.workspace if entry.is_task else str(entry.row["workspace"])
 
 
 def _name(words: str, where: str, place: str) -> Html:
@@ -144,7 +143,8 @@ def _iteration(row: Json) -> tuple[Html | str, ...]:
 def _now(entry: Entry) -> tuple[Html | str, ...]:
     row = entry.row
     if entry.question:
-        return (tag("span", entry.question, class_="question-line"),)
+        how = tag("code", row["next"]) if entry.is_fleets else ""
+        return tag("span", entry.question, class_="question-line"), how
     if row["running"] and row["seconds_left"] is not None:
         until = clock.now() + float(row["seconds_left"])
         return (f"{row['waits_for']}, ", tag("span", data_until=str(round(until, -1)), class_="left"))

@@ -55,6 +55,7 @@ class Watch:
         self._clocks = board_view.Clocks()
         self._lock = asyncio.Lock()
         self._fresh = False
+        self._reading: asyncio.Future[None] | None = None
         self._wake = asyncio.Event()
         self._ended = asyncio.Event()
 
@@ -100,6 +101,8 @@ class Watch:
                 await self._wake.wait()
                 continue
             begun = clock.monotonic()
+            if self.board.fleet.is_due:
+                self._reading = asyncio.ensure_future(in_thread(self.board.fleet.read))
             async with self._lock:
                 fresh, self._fresh = self._fresh, False
                 await self._look([self.overview, *(each for each in active if each.run)], fresh)
@@ -136,7 +139,7 @@ class Watch:
             if channel.run:
                 return channel.run.look(self.board)
             self.board.look(fresh)
-            return board_view.pieces(self.board.open, self.board.finished, self._clocks)
+            return board_view.pieces(self.board.open, self.board.finished, self._clocks, self.board.fleet.problem)
         except Exception as problem:  # whatever an agent wrote into a log, the page goes on
             place = "more" if channel.run else "none"
             shown = {**channel.pieces.html, place: board_view.not_current(place, problem)}
