@@ -114,16 +114,21 @@ def loops(place: Place) -> None:
 
 
 def others(place: Place) -> None:
-    """Add long names, German and Japanese text, tasks, and many finished runs."""
+    """Add many finished runs, long names, German and Japanese text, and tasks."""
     long = "extremely-long-workspace-name-that-somebody-chose-because-the-team-liked-it-at-the-time"
     german = "Sollen Überweisungen mit ungültiger Prüfziffer gelöscht oder als „fehlerhaft“ aufgehoben werden?"
     japanese = "日付にタイムゾーンがない場合、UTC として扱いますか?それともエラーにしますか?"
-    place.rooda(place.workspace(long), "build", "-n", "1")
-    place.rooda(place.workspace("überweisungen", result=f"<question>{german}</question>"), "build", "-n", "3")
-    place.rooda(place.workspace("日付の処理", result=f"<question>{japanese}</question>"), "build", "-n", "3")
     many = place.workspace("nightly")
     for _ in range(54):
         place.rooda(many, "build", "-n", "1")
+    place.rooda(place.workspace(long), "build", "-n", "1")
+    place.rooda(place.workspace("überweisungen", result=f"<question>{german}</question>"), "build", "-n", "3")
+    place.rooda(place.workspace("日付の処理", result=f"<question>{japanese}</question>"), "build", "-n", "3")
+    listed = place.workspace("tasks", gates=gate("build", "tests", "false"))
+    for text in ("Rechnungsnummern lückenlos vergeben", "支払い期限を祝日に合わせる", f"{long} {long}"):
+        place.rooda(listed, "tasks", "add", text, "-n", "2")
+    place.rooda(listed, "tasks", "add", "A task that fails", "-n", "1", "--priority", "high")
+    place.rooda(listed, "tasks", "run", "-j", "1", "--max-cost", "0.30")
 
 
 @contextmanager
@@ -152,7 +157,7 @@ def shoot(address: str, target: str, views: list[tuple[str, str, str]], whole: b
             tab = context.new_page()
             tab.goto(address)
             if "run" in name:
-                tab.locator("tr[data-state=running] a").first.click()
+                tab.locator(f"tr[data-state={'failed' if 'failed' in name else 'running'}] a").first.click()
                 tab.locator(".u-over").wait_for(timeout=5000)
             if "dialog" in name:
                 tab.locator("button[data-do=set]").first.click()
@@ -192,6 +197,7 @@ def _all(place: Place, target: str) -> None:
     with page(place, place.root) as address:
         shoot(address, target, [(f"few-{width}-{scheme}", width, scheme) for width, scheme in BOTH])
         shoot(address, target, [(f"run-{width}-{scheme}", width, scheme) for width, scheme in BOTH], whole=True)
+        shoot(address, target, [(f"run-failed-{width}-{scheme}", width, scheme) for width, scheme in BOTH], whole=True)
         shoot(address, target, [(f"dialog-{width}-{scheme}", width, scheme) for width, scheme in BOTH])
     others(place)
     with page(place, place.root) as address:

@@ -8,6 +8,7 @@ from rooda.errors import UsageProblem
 from rooda.loops import registry
 from rooda.page.board import Entry
 from rooda.page.html import Html, tag
+from rooda.page.run_view import short
 from rooda.run.ended import COMPLETED, FAILED_STATE, PARKED, WAITING
 
 LONGEST = 20_000  # characters of a text that is typed on the page
@@ -24,6 +25,7 @@ class Action(NamedTuple):
     ask: str = ""  # text | limits | sure; "" acts at once
     hint: str = ""
     done: str = ""
+    go: str = ""  # label of the dialog's button, if it is not `label`
 
 
 ANSWERED = "Answered. It goes on."
@@ -36,7 +38,7 @@ ACTIONS = {
     "pause": Action("Pause", "Pause {}"),
     "say": Action("Say", "Give {} a note", "text", "Its next prompt has the note, once."),
     "set": Action(
-        "Limits", "Set limits of {}", "limits", "What is paused goes on at once. Empty fields change nothing."
+        "Limits", "Set limits of {}", "limits", "What is paused goes on at once. Empty fields change nothing.", go="Set"
     ),
     "stop": Action("Stop", "Stop {}", "sure", "Ends the run as Ctrl+C does. Its state is saved, so you can resume it."),
 }
@@ -47,7 +49,7 @@ OF_TASKS = ("iterations", "cost", "duration")
 def possible(entry: Entry) -> list[str]:
     """Return the actions of an open loop or task, the most useful first."""
     row, running = entry.row, entry.row["running"]
-    if row["state"] in ("damaged", "unreadable", "foreign"):
+    if row["state"] in ("damaged", "unreadable", "foreign") or entry.is_fleets:
         return []
     if entry.is_task:
         return _of_task(entry)
@@ -87,10 +89,10 @@ def bar(entry: Entry, but: str = "") -> Html:
 def _button(entry: Entry, name: str, at: int) -> Html:
     action = ACTIONS[name]
     facts: dict[str, object] = {"data_do": name, "data_id": entry.id, "data_ask": action.ask or None}
-    facts |= {"data_hint": action.hint or None, "data_task": entry.is_task}
+    facts |= {"data_hint": action.hint or None, "data_task": entry.is_task, "data_go": action.go or None}
     facts |= {"data_question": entry.question or None} if name == "answer" else {}
     who = f"task {entry.row['name']}" if entry.is_task else str(entry.row["name"])
-    label = action.title.replace("{}", who)
+    label = f"{action.title.replace('{}', who)} in {short(entry.place)}"
     kind = "primary" if at == 0 and name in ("answer", "land", "retry", "resume", "continue") else None
     return tag("button", action.label, type="button", class_=kind, aria_label=label, **facts)
 

@@ -173,7 +173,8 @@ def _chart(iterations: list[Json]) -> Html:
         return tag("div", data_piece="chart")
     label = f"Cost and tokens of {plural(len(points), 'iteration')}"
     place = tag("div", class_="plot", role="img", aria_label=label, data_keep=True)
-    inner = (tag("h2", "Cost and tokens"), place)
+    head = tag("h2", tag("span", "Cost", class_="live"), " and ", tag("span", "tokens", class_="good"))
+    inner = (head, place)
     return tag("div", *inner, data_points=dumps(points), data_piece="chart", class_="charted")
 
 

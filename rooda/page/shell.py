@@ -42,10 +42,10 @@ def _dialog() -> Html:
     """Return the dialog in which an action asks for a text or limits, or shows what a command said."""
     field = tag("textarea", name="text", rows="4", aria_label="Text")
     limits = (
-        _limit("iterations", "Iterations", "8"),
-        _limit("cost", "Cost in dollars", "12"),
-        _limit("tokens", "Tokens", "2000000"),
-        _limit("duration", "Time", "2h30m"),
+        _limit("iterations", "Iterations", "such as 8"),
+        _limit("cost", "Cost in dollars", "such as 12"),
+        _limit("tokens", "Tokens", "such as 2000000"),
+        _limit("duration", "Time", "such as 2h30m"),
     )
     yes = tag(
         "label", tag("input", type="checkbox", name="yes", value="yes"), " Also land changes to settings, gates and CI"

@@ -44,8 +44,8 @@ function options(plot, [numbers, costs, tokens]) {
     scales: { x: { time: false, range: (_, from, to) => [from - 0.6, to + 0.6] }, cost: { range: fromZero }, tokens: { range: fromZero } },
     axes: [
       { ...axis, grid: { show: false }, values: whole, size: 26 },
-      { ...axis, scale: "cost", show: known(costs), values: values(money), size: 54 },
-      { ...axis, scale: "tokens", side: 1, show: known(tokens), values: values(short), size: 48, grid: { show: !known(costs), stroke: line, width: 1 } },
+      { ...axis, stroke: live, scale: "cost", show: known(costs), values: values(money), size: 54 },
+      { ...axis, stroke: good, scale: "tokens", side: 1, show: known(tokens), values: values(short), size: 48, grid: { show: !known(costs), stroke: line, width: 1 } },
     ],
     series: [
       {},

@@ -142,14 +142,14 @@ document.addEventListener("click", (event) => {
 });
 
 function begin(button) {
-  const { do: name, ask, hint, question, task } = button.dataset;
+  const { do: name, ask, hint, question, task, go } = button.dataset;
   if (!ask) return act(button, { do: name, id: button.dataset.id });
   current = button;
   form.reset();
   byId("asks").textContent = button.getAttribute("aria-label");
   byId("about").textContent = question ? `${question}\n\n${hint}` : hint;
   byId("said").hidden = true;
-  byId("go").textContent = button.textContent;
+  byId("go").textContent = go ?? button.textContent;
   byId("go").hidden = false;
   byId("cancel").textContent = "Cancel";
   const parts = { text: ask === "text", limits: ask === "limits", land: name === "land" };
