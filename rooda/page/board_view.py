@@ -8,7 +8,7 @@ from rooda.base.text import format_seconds
 from rooda.page import actions
 from rooda.page.board import Entry, Finished, key_of
 from rooda.page.html import Html, join, tag
-from rooda.page.run_view import badge, moment, money, short, title
+from rooda.page.run_view import NOTHING, badge, moment, money, short, title
 from rooda.run.history import seconds_of
 
 OPEN_HEAD = ("Loop", "State", "Iteration", "Time", "Cost", "Tokens", "Now", "Actions")
@@ -97,16 +97,16 @@ def _open_row(entry: Entry, clocks: Clocks) -> Html:
     running = row["running"] and not row["suspended"] and not entry.is_fleets
     time = tag(
         "span",
-        format_seconds(row["elapsed"]) if not running else "",
+        "" if running else format_seconds(row["elapsed"]) if row["elapsed"] or row["run"] else NOTHING,
         data_began=clocks.began(entry) if running else None,
     )
     cells = (
         _name(_titled(entry), where, entry.place),
         tag("td", badge(_state(entry)), class_="state-cell"),
-        tag("td", *_iteration(row), class_="iteration"),
+        tag("td", *_iteration(row), class_="iteration" if row["run"] else "iteration none"),
         tag("td", time, class_="time"),
         tag("td", money(row["cost"], row["calls_of_unknown_cost"], row["calls"]), class_="cost"),
-        tag("td", f"{row['tokens']:,}", class_="tokens"),
+        tag("td", f"{row['tokens']:,}" if row["tokens"] or row["run"] else NOTHING, class_="tokens"),
         tag("td", *_now(entry), class_="now"),
         tag("td", actions.bar(entry), class_="actions-cell"),
     )
@@ -135,7 +135,7 @@ def _state(entry: Entry) -> str:
 def _iteration(row: Json) -> tuple[Html | str, ...]:
     done, most = row["display"] if row["display"] is not None else row["iteration"], row["max_iterations"]
     if done is None:
-        return ("–",)
+        return (NOTHING,)
     bar = tag("progress", value=str(min(done, most)), max=str(most), aria_label="iterations") if most else ""
     return f"{done:,} of {most:,}" if most else f"{done:,}", bar
 

@@ -121,7 +121,7 @@ const DIFF = [[/^(diff |index |--- |\+\+\+ |new file|deleted file|similarity|ren
 
 function showDiff(place, text) {
   place.textContent = "";
-  for (const line of text.split("\n")) {
+  for (const line of text.replace(/\n$/, "").split("\n")) {
     const kind = DIFF.find(([form]) => form.test(line))?.[1];
     const row = document.createElement("span");
     row.textContent = kind ? line : `${line}\n`;
