@@ -1,6 +1,7 @@
 """Sends encoded requests to a collector over HTTP, in a thread of its own with a bounded queue."""
 
 import gzip
+import http.client
 import os
 import re
 import ssl
@@ -46,8 +47,11 @@ class Collector:
         if self._gzip:
             data, headers = gzip.compress(data), {**headers, "Content-Encoding": "gzip"}
         request = urllib.request.Request(self.url, data, headers)
-        with self._opener.open(request, timeout=self._timeout) as answer:
-            answer.read(65_536)
+        try:
+            with self._opener.open(request, timeout=self._timeout) as answer:
+                answer.read(65_536)
+        except http.client.HTTPException as problem:  # a gRPC port, for example
+            raise OSError(0, f"its answer is not HTTP ({type(problem).__name__})") from None
 
 
 class _Direct(urllib.request.HTTPRedirectHandler):

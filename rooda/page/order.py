@@ -27,7 +27,10 @@ class Done(NamedTuple):
 
 async def carry_out(argv: Sequence[str], workspace: str) -> Done:
     """Start a command and wait for its end, but not for long."""
-    descriptor, path = tempfile.mkstemp(prefix="rooda-page-")
+    try:
+        descriptor, path = tempfile.mkstemp(prefix="rooda-page-")
+    except OSError as problem:  # the disk is full
+        return Done(1, f"It can't be started: {problem.strerror}")
     os.close(descriptor)
     env = {key: value for key, value in os.environ.items() if key not in MANAGER_VARIABLES}
     until = clock.monotonic() + PATIENCE

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-WAYS = ("well", "hangs", "resets", "500", "503", "redirects", "deaf")
+WAYS = ("well", "hangs", "resets", "500", "503", "redirects", "gibberish", "deaf")
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -31,6 +31,9 @@ class Handler(BaseHTTPRequestHandler):
         if self.way == "resets":
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
             self.connection.close()
+            return
+        if self.way == "gibberish":
+            self.wfile.write(b"\0\0\x12\4\0\0\0\0\0\0\0\3\0\0\0d")  # what a gRPC server says first
             return
         codes = {"500": 500, "503": 503, "redirects": 307}
         self.send_response(codes.get(self.way, 200))

@@ -270,7 +270,7 @@ def test_P_06_an_agent_that_kills_the_exporter(ws: Workspace, collector: Callabl
 
 
 @NEEDS_EXTRA
-@pytest.mark.parametrize("way", ["hangs", "resets", "500", "redirects", "deaf", "nobody", "certificate"])
+@pytest.mark.parametrize("way", ["hangs", "resets", "500", "redirects", "gibberish", "deaf", "nobody", "certificate"])
 def test_P_06_a_bad_collector_costs_a_warning(ws: Workspace, way: str, collector: Callable[..., Running]) -> None:
     """The run is as it would be without it; one warning says what was not sent; a redirect is not followed."""
     urls = {"nobody": "http://127.0.0.1:9", "certificate": "https://127.0.0.1:9"}
@@ -280,6 +280,7 @@ def test_P_06_a_bad_collector_costs_a_warning(ws: Workspace, way: str, collector
     assert ran.code == 0 and ran.both.count("elemetry") == 1 and "is incomplete" in ran.both
     assert "pass-word" not in ran.both and url in ran.both
     assert not any("pass-word" in value for call in ws.calls for value in call.env.values())
+    assert way != "gibberish" or "its answer is not HTTP" in ran.both
     assert way != "certificate" or "No such file or directory" in ran.both
     if way == "redirects":
         assert {about["path"] for about, _ in to.requests} <= {"/v1/traces", "/v1/metrics"}

@@ -1,14 +1,19 @@
 """`rooda page`: what it shows equals what the commands print, live; what it does is what the commands do."""
 
+import asyncio
 import json
 import os
 import signal
 import socket
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from rooda.page import order
 from tests.kit.page import Page, awaited, needs_extra, start
 from tests.kit.processes import alive, switches
 from tests.kit.workspace import Workspace, until, waiting
@@ -391,3 +396,10 @@ def test_P_08_tasks_are_answered_retried_and_landed(ws: Workspace) -> None:
     assert (said.status, "gate" in said.text) == (409, True)  # it has none
     page.process.stop()
     until(lambda: not ws.leftovers(), 20)
+
+
+def test_P_08_without_room_for_its_output_a_command_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk is one sentence on the page."""
+    monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
+    found = asyncio.run(order.carry_out(["true"], "/"))
+    assert (found.code, "can't be started" in found.said) == (1, True)
