@@ -14,7 +14,7 @@ from rooda.page import run_facts
 from rooda.page.fleet_tasks import FleetTasks
 from rooda.processes import lock
 from rooda.run import asked, cost_ledger, folder, past_runs, workspaces
-from rooda.run.ended import PARKED
+from rooda.run.ended import COMPLETED, PARKED
 from rooda.run.events import NAME
 from rooda.run.history import SessionLog
 from rooda.run.past_runs import PastRun
@@ -137,6 +137,7 @@ class Board:
 
     def _loops(self, known: dict[str, Where], fresh: bool) -> Iterator[Entry]:
         rows = [row for here in known.values() for row in self._rows_of(here, fresh)]
+        rows = [row for row in rows if row.running or row.state != COMPLETED]  # a completed goal keeps its state file
         for row in sorted(rows, key=lambda row: not row.running):
             here = known.get(os.path.realpath(row.workspace)) or Where(row.workspace)
             shown = secrets.hide_in(Found(row, {}).as_json(), self.keys(here))

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from rooda.page import order
+from tests.kit.background import KINDS, begin, let_go
 from tests.kit.page import Page, awaited, needs_extra, start
 from tests.kit.processes import alive, switches
 from tests.kit.workspace import Workspace, until, waiting
@@ -403,3 +404,33 @@ def test_P_08_without_room_for_its_output_a_command_is_not_started(monkeypatch: 
     monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
     found = asyncio.run(order.carry_out(["true"], "/"))
     assert (found.code, "can't be started" in found.said) == (1, True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_P_08_a_loop_of_every_kind_is_stopped_and_resumed(ws: Workspace, kind: str) -> None:
+    """Stop, then new limits, which resume it at once; it ends well, and its view has its iterations and decisions."""
+    begin(ws, kind)
+    page = start(ws)
+    (row,) = page.rows()["open"]
+    entry = page.button(row["name"], "pause")
+    assert page.act("pause", entry).status == 200
+    awaited(page, row["name"], suspended=True)
+    assert page.act("continue", entry).status == 200
+    awaited(page, row["name"], suspended=False)
+    said = page.act("set", entry, cost="7")
+    assert said.status == 200, said.text
+    assert page.act("stop", entry).status == 200
+    awaited(page, row["name"], running=False)
+    said = page.act("set", entry, cost="8", duration="20m")
+    assert said.status == 200, said.text
+    let_go(ws)
+    until(lambda: (rows := page.rows())["finished"] and not rows["open"], 60, "its end")
+    (ended,) = page.rows()["finished"]
+    assert (ended["loop"], ended["state"]) == (kind, "completed")
+    path = page.run_path(row["name"])
+    facts = page.ask(f"{path}data").json
+    assert facts["row"] == ended
+    assert facts["iterations"]
+    newest = [{**each} for each in facts["why"] if each.pop("session") == facts["sessions"][-1]]
+    assert newest == printed(ws, "why", *([] if kind == "goal" else [row["name"]]))
+    assert page.ask(path).status == 200
