@@ -56,6 +56,8 @@ def undo(ctx: click.Context, words: tuple[str, ...], run: str | None, redo: bool
     are not changed; nor are git's index, branch, HEAD and stash.
     """
     number, loop = shared.meant(words)
+    if redo and number is not None:
+        raise UsageProblem("--redo takes no number: it reverts the last undo.", "For example: rooda undo --redo")
     workspace = where(ctx).workspace
     repo = shared.repo_of(workspace)
     tips = shared.runs(repo, loop, run)

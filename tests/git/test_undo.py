@@ -261,6 +261,7 @@ def one_iteration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspac
         (["undo", "reflex"], "There are no snapshots of 'reflex'.\nTake them with safety"),
         (["diff", "--run", "another"], "There are no snapshots of the run 'another'.\nSee them with: rooda snapshots"),
         (["undo", "--redo", "--yes"], "There is no undo to revert"),
+        (["undo", "2", "--redo", "--yes"], "--redo takes no number"),
         (["diff", "1", "build", "more"], "At most one iteration and one name"),
         (["undo", "../x"], "is not a valid procedure name"),
     ],
