@@ -36,7 +36,7 @@ ACTIONS = {
     "resume": Action("Resume", "Resume {}", done="It goes on."),
     "continue": Action("Continue", "Continue {}"),
     "pause": Action("Pause", "Pause {}"),
-    "say": Action("Say", "Give {} a note", "text", "Its next prompt has the note, once."),
+    "say": Action("Say", "Say something to {}", "text", "Its next prompt has the note, once."),
     "set": Action(
         "Limits", "Set limits of {}", "limits", "What is paused goes on at once. Empty fields change nothing.", go="Set"
     ),
