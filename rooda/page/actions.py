@@ -28,19 +28,23 @@ class Action(NamedTuple):
     go: str = ""  # label of the dialog's button, if it is not `label`
 
 
-ANSWERED = "Answered. It goes on."
+ANSWERED = "Answered; it continues."
 ACTIONS = {
-    "answer": Action("Answer", "Answer {}", "text", "Its next prompt has your answer. It goes on at once.", ANSWERED),
-    "land": Action("Land", "Land all completed tasks", "sure", "Brings them to their targets, checked by the gates."),
-    "retry": Action("Retry", "Retry {}", done="It is tried again."),
-    "resume": Action("Resume", "Resume {}", done="It goes on."),
+    "answer": Action("Answer", "Answer {}", "text", "The next prompt contains your answer.", ANSWERED),
+    "land": Action("Land", "Land all completed tasks", "sure", "Brings their work to its branch once the gates pass."),
+    "retry": Action("Retry", "Retry {}", done="It runs again."),
+    "resume": Action("Resume", "Resume {}", done="It continues."),
     "continue": Action("Continue", "Continue {}"),
     "pause": Action("Pause", "Pause {}"),
-    "say": Action("Say", "Say something to {}", "text", "Its next prompt has the note, once."),
+    "say": Action("Say", "Say something to {}", "text", "The next prompt contains the note, once."),
     "set": Action(
-        "Limits", "Set limits of {}", "limits", "What is paused goes on at once. Empty fields change nothing.", go="Set"
+        "Limits",
+        "Set limits of {}",
+        "limits",
+        "A paused one continues at once. Empty fields change nothing.",
+        go="Set",
     ),
-    "stop": Action("Stop", "Stop {}", "sure", "Ends the run as Ctrl+C does. Its state is saved, so you can resume it."),
+    "stop": Action("Stop", "Stop {}", "sure", "Ends the run as Ctrl+C does; you can resume it."),
 }
 FLAGS = {"iterations": "--max-iterations", "cost": "--max-cost", "tokens": "--max-tokens", "duration": "--max-duration"}
 OF_TASKS = ("iterations", "cost", "duration")
@@ -103,7 +107,7 @@ def command(entry: Entry, name: str, typed: Mapping[str, str], rooda: Sequence[s
     `rooda` is the beginning of each command line; `again` are the options of `rooda tasks run`, if it must be started.
     """
     if name not in possible(entry):
-        raise UsageProblem(f"This can't be done now: {name}.", "The page shows what can.")
+        raise UsageProblem(f"This can't be done now: {name}.", "The page shows what is possible now.")
     steps = (_task_steps if entry.is_task else _loop_steps)(entry, name, typed)
     again_at_once = name in ("answer", "retry") or (name == "set" and entry.row["state"] in (PARKED, FAILED_STATE))
     if entry.is_task and again_at_once and not entry.runs:

@@ -24,7 +24,7 @@ INSTALL = 'pip install "rooda[page]"'
 def page(ctx: click.Context, port: int, host: str, allow: bool, no_browser: bool) -> int:
     """Serve a live page over all open loops and tasks of this user and the newest finished runs, until Ctrl+C.
 
-    The printed address contains a token: whoever has it can read and control your loops.
+    The printed address contains a token: anyone who has it can read and control your loops.
     """
     _require_extra()
     from rooda.page import listening
@@ -58,7 +58,7 @@ def _require_extra() -> None:
 
 def _say(address: str, path: str, no_browser: bool) -> None:
     click.echo(f"Page: {address}")
-    click.echo("The address is a key: whoever has it controls your loops. Ctrl+C ends the page; loops go on.")
+    click.echo("Anyone who has this address can read and control your loops. Ctrl+C ends the page; loops continue.")
     sys.stdout.flush()
     if path and not no_browser and (command := _browser()):
         from rooda.page import listening

@@ -130,7 +130,7 @@ class Page:
         board = self._watch.board
         entry = board.entry(words.get("id", ""))
         if entry is None or words.get("do") not in actions.ACTIONS:
-            return _said(404, "It is not open any more. The page shows what is.")
+            return _said(404, "This loop or task is no longer open.")
         try:
             argv = actions.command(entry, words["do"], words, rooda_command(), _again(entry.here))
         except RoodaError as problem:
@@ -138,11 +138,11 @@ class Page:
         work = asyncio.ensure_future(order.carry_out(argv, entry.here.workspace))
         done = await self._watch.unless_stopped(work)
         if done is None:
-            return _said(202, "The page ends; the command goes on.")
+            return _said(202, "The page ends; the command continues.")
         self._watch.forget_looks()
         text = secrets.hide(done.said, board.keys(entry.here))
         if done.code is None:
-            return _said(202, f"{text}\nIt goes on in the background.")
+            return _said(202, f"{text}\nThe command continues in the background.")
         if done.code == 0:
             return _said(200, actions.ACTIONS[words["do"]].done or text or "Done.")
         return _said(409, text or f"The command failed with exit code {done.code}.")
