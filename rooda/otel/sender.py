@@ -20,7 +20,7 @@ MOST = 2048  # spans that wait; the oldest are dropped
 AT_ONCE = 512  # spans of one request
 PAUSE = 1.0  # seconds between two requests; spans that end together are one
 FIRST_RETRY, LONGEST_RETRY = 1.0, 30.0
-TIMEOUT = 10.0
+TIMEOUT, LONGEST_TIMEOUT = 10.0, 3600.0
 BUSY = (429, 502, 503, 504)  # worth another attempt
 PREFIX = "OTEL_EXPORTER_OTLP_"
 
@@ -100,9 +100,10 @@ def resource(environ: Mapping[str, str]) -> dict[str, str]:
 
 def _seconds(milliseconds: str) -> float:
     try:
-        return max(float(milliseconds) / 1000, 0.001) if milliseconds else TIMEOUT
+        seconds = float(milliseconds) / 1000 if milliseconds else TIMEOUT
     except ValueError:
         return TIMEOUT
+    return seconds if 0.001 <= seconds <= LONGEST_TIMEOUT else TIMEOUT
 
 
 class Sender(threading.Thread):

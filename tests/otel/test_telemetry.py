@@ -393,6 +393,8 @@ def test_P_06_ids_and_addresses() -> None:
     assert Address("traces", "http://host", own).url == "https://other/x"
     assert Address("traces", "http://host", own)._headers == {"a": "1", "b": "2,3"}
     assert Address("metrics", "http://host", own).url == "http://host/v1/metrics"
+    for text, seconds in (("250", 0.25), ("0", 10), ("-1", 10), ("nan", 10), ("1e999", 10), ("soon", 10), ("", 10)):
+        assert Address("traces", "http://host", {"OTEL_EXPORTER_OTLP_TIMEOUT": text})._timeout == seconds
     here = ("http://localhost:1/x", "http://127.0.0.1:4318", "http://[::1]:4318")
     assert all(map(no_proxy, here)) and not any(map(no_proxy, ("http://127.example.org", "http://host", "http://x")))
 
