@@ -1,6 +1,7 @@
 """Who may read the page and act on it: token, cookie, Host, Origin, and what the answers allow a browser."""
 
 import http.client
+import socket
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -148,6 +149,31 @@ def test_P_03_a_malformed_request_does_nothing(shared: Page, body: bytes) -> Non
     form = shared.ask("do", "POST", {"do": "stop"}, **{"Content-Type": "text/plain"})
     assert form.status == 400
     assert shared.ask("").status == 200
+
+
+RAW = {
+    "two hosts": ("GET {base} HTTP/1.1", "Host: {host}", "Host: evil.example", "Cookie: {cookie}"),
+    "an address for a proxy": ("GET http://evil.example{base} HTTP/1.1", "Host: {host}", "Cookie: {cookie}"),
+    "no host": ("GET {base} HTTP/1.0", "Cookie: {cookie}"),
+    "an IP address as a number": ("GET {base} HTTP/1.1", "Host: 2130706433:{port}", "Cookie: {cookie}"),
+    "another's bytes": ("GET {base} HTTP/1.1", "Host: {host}", "Cookie: rooda=\xff"),
+    "two lengths": ("POST {base}do HTTP/1.1", "Host: {host}", "Cookie: {cookie}", "Origin: http://{host}",
+                    "Content-Length: 5", "Transfer-Encoding: chunked", "", "0", "", "GET {base} HTTP/1.1"),
+    "no HTTP": ("\x16\x03\x01",),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RAW)
+def test_P_03_a_strange_request_is_refused(shared: Page, name: str) -> None:
+    """What a proxy and a server could read in two ways gets 4xx, also with the cookie."""
+    facts = {"base": shared.base, "host": shared.host, "port": shared.port, "cookie": shared.cookie}
+    lines = (*(line.format(**facts) for line in RAW[name]), "", "")
+    with socket.create_connection(("127.0.0.1", shared.port), timeout=30) as connection:
+        connection.sendall("\r\n".join(lines).encode("latin-1"))
+        connection.shutdown(socket.SHUT_WR)
+        answer = b"".join(iter(lambda: connection.recv(65_536), b""))
+    assert answer.startswith(b"HTTP/1.1 4")
+    assert b"build" not in answer
 
 
 def test_P_03_a_browser_is_opened_by_a_private_file(ws: Workspace) -> None:

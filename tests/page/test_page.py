@@ -301,6 +301,33 @@ def test_P_02_a_damaged_log_disturbs_no_other_loop(ws: Workspace) -> None:
     assert page.ask(page.run_path("audit")).status == 200
 
 
+def test_P_02_what_is_no_regular_file_is_not_read(ws: Workspace) -> None:
+    """A transcript or a log that is a FIFO, a link or a device: nothing of it is shown, and the page never waits."""
+    ws.damages_events = True
+    ws.procedure("build", gates={"tests": "echo gate-output"})
+    ws.procedure("audit")
+    for name in ("build", "audit"):
+        ws.rooda(name, "-n", "1")
+    secret = Path(ws.root, "secret")
+    secret.write_text("nothing for the page\n")
+    page = start(ws)
+    path, session = page.run_path("build"), page.run_path("build").split("/")[2]
+    folder = Path(ws.file(f".rooda/runs/{session}"))
+    for put in (os.mkfifo, lambda place: os.symlink(secret, place), lambda place: os.symlink("/dev/zero", place)):
+        for what, name in (("words", "0001-iteration.out"), ("gate", "0001-gate-1.out")):
+            (folder / name).unlink()
+            put(folder / name)
+            answer = page.ask(f"{path}file?what={what}&session={session}&file={name}")
+            assert "nothing for the page" not in answer.text
+            assert "\0" not in answer.text
+    for put in (os.mkfifo, lambda place: os.symlink("/dev/zero", place)):
+        (folder / "events.jsonl").unlink()
+        put(folder / "events.jsonl")
+        assert "audit" in {row["name"] for row in page.rows()["finished"]}
+        until(lambda: page.ask(path).status == 404)
+    assert page.ask(page.run_path("audit")).status == 200
+
+
 def test_P_01_a_task_that_never_ran_is_shown(ws: Workspace) -> None:
     """Also by a page that is started in another folder."""
     ws.git("init", "-q", "-b", "main")
