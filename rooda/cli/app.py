@@ -51,9 +51,12 @@ class App(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         ctx.obj = _where(ctx)
-        if name == "tasks" and (rest := _of_the_fleet(args[1:])) is not None:
-            command = importlib.import_module("rooda.fleet.cli_tasks").tasks
-            return name, _refusing_reserved(_with_place(command), says_place=True), rest
+        if name == "tasks":
+            are_fleets, rest = _whose_tasks(args[1:])
+            if are_fleets:
+                command = importlib.import_module("rooda.fleet.cli_tasks").tasks
+                return name, _refusing_reserved(_with_place(command), says_place=True), rest
+            args = [name, *rest]
         known = name in WORDS or name in SYNONYMS
         command = self.get_command(ctx, name, args[1:]) if known else _procedure(name, _where(ctx), args)
         return name, command, args[1:]
@@ -80,17 +83,15 @@ class App(click.Group):
         formatter.write(help_text())
 
 
-def _of_the_fleet(args: list[str]) -> list[str] | None:
-    """Return the words of a `rooda tasks` that means the tasks of the fleet, without --fleet; None if it doesn't."""
+def _whose_tasks(args: list[str]) -> tuple[bool, list[str]]:
+    """Return whether a `rooda tasks` means the tasks of the fleet, and its words without --fleet and --local."""
     end = args.index("--") if "--" in args else len(args)
-    if FLEET in args[:end]:
-        return [*(word for word in args[:end] if word != FLEET), *args[end:]]
-    if LOCAL in args[:end]:
-        args[:end] = [word for word in args[:end] if word != LOCAL]
-        return None
+    words = [*(word for word in args[:end] if word not in (FLEET, LOCAL)), *args[end:]]
+    if FLEET in args[:end] or LOCAL in args[:end]:
+        return FLEET in args[:end], words
     from rooda.settings import layers
 
-    return args if layers.users_own("fleet", os.environ).get("default") is True else None
+    return layers.users_own("fleet", os.environ).get("default") is True, words
 
 
 def _procedure(name: str, where: Where, words: Sequence[str]) -> click.Command:

@@ -254,7 +254,7 @@ def _resume_tasks(each: CutOff, haste: StopRequest) -> int:
 
     record = started.cut_off(store.place_of(each.workspace))
     config = ["--config", str(record["config"])] if record.get("config") else []
-    words = ["-C", each.workspace, *config, "tasks", "run", *map(str, record.get("words", ())), "--detach"]
+    words = ["-C", each.workspace, *config, *store.TASKS, "run", *map(str, record.get("words", ())), "--detach"]
     return _started(each, words, haste)
 
 

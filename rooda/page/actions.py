@@ -10,6 +10,7 @@ from rooda.page.board import Entry
 from rooda.page.html import Html, tag
 from rooda.page.run_view import short
 from rooda.run.ended import COMPLETED, FAILED_STATE, PARKED, WAITING
+from rooda.tasks.store import TASKS
 
 LONGEST = 20_000  # characters of a text that is typed on the page
 
@@ -111,7 +112,7 @@ def command(entry: Entry, name: str, typed: Mapping[str, str], rooda: Sequence[s
     steps = (_task_steps if entry.is_task else _loop_steps)(entry, name, typed)
     again_at_once = name in ("answer", "retry") or (name == "set" and entry.row["state"] in (PARKED, FAILED_STATE))
     if entry.is_task and again_at_once and not entry.runs:
-        steps.append(["tasks", "run", *again, "--detach"])
+        steps.append([*TASKS, "run", *again, "--detach"])
     place = ["-C", entry.here.workspace, *(["--config", entry.here.config] if entry.here.config else [])]
     lines = [[*rooda, *place, *step] for step in steps]
     return lines[0] if len(lines) == 1 else ["/bin/sh", "-c", " && ".join(map(shlex.join, lines))]
@@ -139,11 +140,11 @@ def _task_steps(entry: Entry, name: str, typed: Mapping[str, str]) -> list[list[
         words = ["-C", str(entry.row["workspace"]), "say", "--", _text(typed)]
         return [[*words, str(entry.row["details"]["procedure"] or _kind(entry))]]
     if name == "land":
-        return [["tasks", "land", *(["--yes"] if typed.get("yes") == "yes" else [])]]
+        return [[*TASKS, "land", *(["--yes"] if typed.get("yes") == "yes" else [])]]
     if name == "set":
-        edit = ["tasks", "edit", number, *_limits(typed, OF_TASKS)]
-        return [edit, ["tasks", "retry", number]] if entry.row["state"] in (PARKED, FAILED_STATE) else [edit]
-    return [["tasks", name, number]]
+        edit = [*TASKS, "edit", number, *_limits(typed, OF_TASKS)]
+        return [edit, [*TASKS, "retry", number]] if entry.row["state"] in (PARKED, FAILED_STATE) else [edit]
+    return [[*TASKS, name, number]]
 
 
 def _text(typed: Mapping[str, str]) -> str:

@@ -10,6 +10,7 @@ from rooda.processes import detach
 from rooda.processes.children import Children
 from rooda.tasks import model
 from rooda.tasks.model import Task
+from rooda.tasks.store import TASKS
 
 OUTPUT = "land.out"
 
@@ -44,7 +45,7 @@ class Lander:
         self._offered |= found
         output = os.path.join(self._step.folder, OUTPUT)
         self._printed = files.size(output)
-        argv = [*detach.rooda_command(), *self._step.before, "tasks", "land", "--patient", *self._step.after]
+        argv = [*detach.rooda_command(), *self._step.before, *TASKS, "land", "--patient", *self._step.after]
         self._pid = children.start(argv, self._step.folder, dict(os.environ), output)
 
     def ended(self, pid: int, code: int) -> bool:

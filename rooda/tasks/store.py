@@ -18,6 +18,7 @@ from rooda.run.events import encoded
 from rooda.tasks import model
 from rooda.tasks.model import Task
 
+TASKS = ("tasks", "--local")  # in commands that rooda types: never the fleet's, whatever [fleet] default says
 PATIENCE = 30.0  # seconds to wait for the lock
 ENDING = ".json"
 Change = Callable[[Task], Task]

@@ -461,3 +461,18 @@ def test_P_08_a_loop_of_every_kind_is_stopped_and_resumed(ws: Workspace, kind: s
     newest = [{**each} for each in facts["why"] if each.pop("session") == facts["sessions"][-1]]
     assert newest == printed(ws, "why", *([] if kind == "goal" else [row["name"]]))
     assert page.ask(path).status == 200
+
+
+def test_P_08_tasks_of_this_machine_beside_a_fleet(ws: Workspace) -> None:
+    """A button acts on the task that is shown, though `rooda tasks` means the fleet's."""
+    settings = Path(ws.home, ".config", "rooda", "rooda.toml")
+    settings.parent.mkdir(parents=True)
+    settings.write_text("[fleet]\ndefault = true\n")
+    ws.git("init", "-q", "-b", "main")
+    ws.git("add", "-A")
+    ws.git("commit", "-qm", "first")
+    ws.rooda("tasks", "--local", "add", "Later", "-n", "2")
+    page = start(ws)
+    said = page.act("set", page.button("1", "set"), iterations="7")
+    assert said.status == 200, said.text
+    assert printed(ws, "tasks", "--local")[0]["max_iterations"] == 7

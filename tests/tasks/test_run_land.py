@@ -1,6 +1,7 @@
 """Running and landing at once, and conflicts that are foreseen: T-20, T-21 and T-24 of the page on tasks."""
 
 import json
+from pathlib import Path
 
 from tests.kit.completed import commit_of, complete
 from tests.kit.workspace import Workspace, until, waiting
@@ -59,3 +60,17 @@ def test_T_24_what_conflicts_with_a_running_task_starts_last(repo: Workspace) ->
     assert "Task 2" not in running.out
     repo.write("../fake/go", "")
     assert running.finish(60) == 0
+
+
+def test_the_list_of_this_machine_beside_a_fleet(repo: Workspace) -> None:
+    """With `default = true` in [fleet], --local means this machine's list, also for what `tasks run` itself starts."""
+    settings = Path(repo.home, ".config", "rooda", "rooda.toml")
+    settings.parent.mkdir(parents=True)
+    settings.write_text('[fleet]\naddress = "temporal://127.0.0.1:1/default"\ndefault = true\n')
+    repo.side(1, "echo b > b.txt; git add -A; git commit -qm work")
+    assert repo.rooda("tasks", "--local", "add", "Task 1", "-n", "1", "--gate", "true").code == 0
+    done = repo.rooda("tasks", "run", "--local", "--land", "-j", "1", timeout=60)
+    assert done.code == 0, done
+    assert "landed" in repo.rooda("tasks", "--local").out
+    assert repo.read("b.txt") == "b\n"
+    assert repo.rooda("tasks", "add", "--", "--local").code != 0  # a text, and the fleet does not answer
