@@ -97,8 +97,7 @@ class Board:
         clones = [Where(each.row["workspace"], each.here.config) for each in tasks if each.row["run"]]
         self.workspaces = {key_of(each.workspace): each for each in [*known.values(), *clones]}
         self.open = [*loops, *{each.id: each for each in tasks}.values(), *self._fleets_tasks()]
-        busy = {(each.row["workspace"], each.row["run"]) for each in loops}
-        self.finished = [*self._finished([*known.values()], busy)]
+        self.finished = [*self._finished([*known.values()], [each.row for each in loops])]
 
     def log(self, path: str) -> SessionLog:
         """Return the log at a path, with what was read of it before."""
@@ -174,7 +173,8 @@ class Board:
             question = shown["details"]["question"] or ""
             yield Entry(key_of("fleet", str(row["name"])), self._here, shown, question, is_fleets=True)
 
-    def _finished(self, known: list[Where], busy: set[tuple[str, str]]) -> Iterator[Finished]:
+    def _finished(self, known: list[Where], rows: list[Json]) -> Iterator[Finished]:
+        goes_on = {(row["workspace"], row["loop"], row["name"]) for row in rows if row["running"]}
         found: list[tuple[str, Where, PastRun]] = []
         for here in known:
             try:
@@ -182,8 +182,13 @@ class Board:
                 runs = past_runs.with_deleted(newest, self._deleted(here))
             except (RoodaError, OSError, *run_facts.BROKEN):
                 continue
-            open_ = past.live_runs(here.workspace) | {run for workspace, run in busy if workspace == here.workspace}
-            found += [(run.last.run, here, run) for run in runs if run.last.run not in open_]
+            open_ = past.live_runs(here.workspace) | {row["run"] for row in rows if row["workspace"] == here.workspace}
+            for run in runs:
+                key = (here.workspace, run.loop, run.name)
+                if key in goes_on:  # this is its newest run, perhaps resumed by a session that has logged nothing yet
+                    goes_on.remove(key)
+                elif run.last.run not in open_:
+                    found.append((run.last.run, here, run))
         for _, here, run in sorted(found, key=lambda each: each[0], reverse=True)[:MOST_FINISHED]:
             try:
                 row = self._row(here, run)
