@@ -6,6 +6,7 @@ from functools import lru_cache
 monotonic = time.monotonic
 now = time.time
 sleep = time.sleep
+cpu_time = time.process_time
 
 
 _stopped: list[float] = []  # durations in seconds for which this process was stopped

@@ -100,14 +100,14 @@ class Watch:
                 self._wake.clear()
                 await self._wake.wait()
                 continue
-            begun = clock.monotonic()
+            begun, worked = clock.monotonic(), clock.cpu_time()
             if self.board.fleet.is_due:
                 self._reading = asyncio.ensure_future(in_thread(self.board.fleet.read))
             async with self._lock:
                 fresh, self._fresh = self._fresh, False
                 await self._look([self.overview, *(each for each in active if each.run)], fresh)
-            took = clock.monotonic() - begun
-            await asyncio.sleep(max(PAUSE - took, took))
+            took, worked = clock.monotonic() - begun, clock.cpu_time() - worked
+            await asyncio.sleep(max(PAUSE - took, worked))  # at most half of a processor
 
     def stop(self) -> None:
         """End all streams."""
