@@ -7,13 +7,18 @@ from typing import Any
 from benchmarks import results
 from benchmarks.bench import ROOT
 from benchmarks.contenders import BASH, FLOOR, ROODA, UNSYNCED
+from benchmarks.faults.table import COLUMNS
 from benchmarks.faults.table import table as faults_table
 from benchmarks.measure import Failed
+from benchmarks.peers.today import OURS, TOOLS, Tool
 
-DOCUMENTS = ("README.md", "docs/comparison.md")
-BARE = "python -c pass"
+DOCUMENTS = ("README.md", "docs/figures.md", "docs/comparison.md")
+NEEDED = ("README.md", "<!-- figures:begin -->")
 Found = dict[str, Any]
 Make = Callable[[Found, str], str]
+WAITING = "rooda, waiting"
+MISSING, MS, COUNT = "–", "{:.1f} ms", "{:.0f}"
+SOAKED = ("lost", "corrupt", "doubled", "orphaned", "hung", "refused")
 
 
 def filled(found: Found, folder: str, root: str = ROOT) -> None:
@@ -28,7 +33,7 @@ def filled(found: Found, folder: str, root: str = ROOT) -> None:
             continue
         with open(path, encoding="utf-8") as file:
             text = file.read()
-        if name == "README.md" and "<!-- figures:begin -->" not in text:
+        if name == NEEDED[0] and NEEDED[1] not in text:
             raise Failed(f"{path} has no block between <!-- figures:begin --> and <!-- figures:end -->")
         for block, make in BLOCKS.items():
             text = _replaced(text, block, lambda make=make: make(found, folder))  # type: ignore[misc]
@@ -42,32 +47,119 @@ def _replaced(text: str, block: str, make: Callable[[], str]) -> str:
     return f"{before}{begin}\n{make().strip()}\n{end}{after}" if found and closed else text
 
 
+def figures(found: Found, folder: str) -> str:
+    """At most eight figures that matter to a user."""
+    rows = [
+        ("what rooda adds between two agent calls, state on disk", _cell(_part(found, "gap"), ROODA, "gap", 1e3, MS)),
+        ("memory of rooda while an agent works", _cell(_part(found, "waiting"), WAITING, "private", 1e-6, "{:.0f} MB")),
+        (
+            "its use of the processor meanwhile",
+            _cell(_part(found, "waiting"), WAITING, "idle cpu", 1e3, "{:.0f} ms/min"),
+        ),
+        (
+            "iteration 10,000 over iteration 1: time that rooda adds",
+            _cell(_part(found, "steady"), ROODA, "growth", 1, "{:.1f} ×"),
+        ),
+        ("from SIGTERM to the end, state saved", _cell(_part(found, "stopping"), ROODA, "wall", 1e3, MS)),
+        (
+            "of 25 ways to end it, those that leave something running",
+            _cell(_part(found, "left"), ROODA, "left alive", 1, "{:.0f}"),
+        ),
+        *_campaigns(folder),
+    ]
+    lines = ["| what | measured |", "|---|---|", *(f"| {what} | {told} |" for what, told in rows if told != MISSING)]
+    return "\n".join(lines)
+
+
+def _campaigns(folder: str) -> list[tuple[str, str]]:
+    """What the faults and the soak came to, in a row each."""
+    rows = []
+    faults = results.read(folder, "kills.json").get("faults", {})
+    counts = [each for loops in faults.values() for each in loops.values()]
+    if counts:
+        bad = sum(each[name] for each in counts for name in COLUMNS[1:])
+        tried = sum(each["faults"] for each in counts)
+        rows.append(
+            ("kills, full disks and broken disks after which a loop did not end as it should", f"{bad:,} of {tried:,}")
+        )
+    if soak := results.read(folder, "soak.json"):
+        bad = sum(soak[name] for name in SOAKED)
+        strikes = sum(soak["strikes"].values())
+        told = f"{bad} faults in {strikes} strikes"
+        rows.append((f"{soak['minutes']:g} minutes of kills, stops and pauses against running loops", told))
+    return rows
+
+
 def goals(found: Found, folder: str) -> str:
-    """The twelve goals, and in a sentence each what the campaigns found."""
+    """The twelve goals: what was measured, and what it may be at most."""
     lines = ["| what | measured | at most | goal |", "|---|---|---|---|"]
     for row in results.rows(found):
         if 0 < row["goal"] <= 12 and row["limit"] is not None:
             limit = f"{results.shown(row, 'limit')}{'' if row['met'] else ' (missed)'}"
             lines.append(f"| {row['what']} | {results.shown(row, 'measured')} | {limit} | {row['goal']} |")
-    return "\n".join([*lines, "", *faults_told(folder), *soak_told(folder)])
+    return "\n".join(lines)
 
 
-def faults_told(folder: str) -> list[str]:
-    """In short, all kinds of loops together."""
-    told = faults_table(os.path.join(folder, "kills.json"), by_loop=False)
-    return ["Faults in loops of all four kinds (`python -m benchmarks.kills`):", "", told] if told else []
+def others(found: Found, folder: str) -> str:
+    """What has a limit and is none of the twelve goals."""
+    lines = ["| what | measured | at most |", "|---|---|---|"]
+    for row in results.rows(found):
+        if not row["goal"]:
+            limit = f"{results.shown(row, 'limit')}{'' if row['met'] else ' (missed)'}"
+            lines.append(f"| {row['what']} | {results.shown(row, 'measured')} | {limit} |")
+    return "\n".join(lines)
 
 
-def soak_told(folder: str) -> list[str]:
+def compared(found: Found, folder: str) -> str:
+    """The four promises, a column for each tool that was measured."""
+    part = _part(found, "today")
+    tools = [tool for tool in (OURS, *TOOLS) if tool is OURS or tool.title in part.get("series", {})]
+    rows: list[tuple[str, Callable[[Tool], str]]] = [
+        ("decides that the work is done", lambda tool: tool.judge),
+        (
+            "agent calls once the limit is reached",
+            lambda tool: _cell(part, tool.title, "turns after the limit", 1, COUNT),
+        ),
+        ("… and after another start", lambda tool: _cell(part, tool.title, "turns after another start", 1, COUNT)),
+        ("processes left after `kill -9`", lambda tool: _cell(part, tool.title, "left alive", 1, COUNT)),
+        ("asks before a cloned project's commands run", lambda tool: tool.trust),
+    ]
+    lines = [f"| | {' | '.join(tool.title for tool in tools)} |", "|---" * (len(tools) + 1) + "|"]
+    return "\n".join([*lines, *(f"| {what} | {' | '.join(map(cell, tools))} |" for what, cell in rows)])
+
+
+def today(found: Found, folder: str) -> str:
+    """All that was measured of the tools of today."""
+    part = _part(found, "today")
+    forms: dict[str, tuple[str, float, str]] = {
+        "from turn to turn, ms": ("gap", 1e3, "{:,.0f}"),
+        "memory beside the agent's, MB": ("private, own", 1e-6, "{:.0f}"),
+        "memory in all, MB": ("private", 1e-6, "{:.0f}"),
+        "alive after SIGKILL": ("left alive", 1, COUNT),
+        "turns after the next start": ("turns after the next start", 1, COUNT),
+        "turns after the limit": ("turns after the limit", 1, COUNT),
+        "after another start": ("turns after another start", 1, COUNT),
+    }
+    lines = [f"| | version | {' | '.join(forms)} |", "|---" * (len(forms) + 2) + "|"]
+    notes = part.get("notes", {}).get("tools", {})
+    for title in part.get("series", {}):
+        version = notes.get(title, "").partition("; ")[0]
+        cells = [_cell(part, title, *form) for form in forms.values()]
+        lines.append(f"| {title} | {version or 'this checkout'} | {' | '.join(cells)} |")
+    about = f"{part['python']}, {part['system']}. –: not measured." if part else ""
+    missing = [f"* {title} {note}." for title, note in notes.items() if title not in part["series"] or ";" in note]
+    return "\n".join([*lines, "", about, *([""] if missing else []), *missing])
+
+
+def soak_told(folder: str) -> str:
     soak = results.read(folder, "soak.json")
     if not soak:
-        return []
-    what = ("lost", "corrupt", "doubled", "orphaned", "hung", "refused")
-    words = ", ".join(f"{soak[name]} {name}" for name in what)
+        return ""
+    words = ", ".join(f"{soak[name]} {name}" for name in SOAKED)
     more = f"{soak['memory']['gained']:+.2f} MB and {soak['files']['gained']:+.2f} open files a process"
     told = f"{sum(soak['strikes'].values())} kills, stops and pauses, {sum(soak['calls'].values()):,} agent calls"
     how = f"{soak['minutes']:g} minutes of four loops side by side (`python -m benchmarks.soak`)"
-    return [f"{how}, {told}: {words}; {more}."]
+    return f"{how}, {told}: {words}; {more}."
 
 
 def _when_measured(part: str, make: Make) -> Make:
@@ -87,41 +179,24 @@ def _picture(folder: str, name: str) -> str:
 
 
 def _soak(found: Found, folder: str) -> str:
-    told = "\n".join(soak_told(folder)) or "Not measured yet: `python -m benchmarks.soak`."
+    told = soak_told(folder) or "Not measured yet: `python -m benchmarks.soak`."
     return f"{told}\n\n{_picture(folder, 'soak')}"
 
 
 def peers(found: Found, folder: str) -> str:
-    """A line for everybody, a column for each measure."""
+    """A line for each of the older loop runners, a column for each measure."""
     part, left = _part(found, "peers"), _part(found, "left")
-    head = (
-        "",
-        "gap, ms",
-        "CPU per iteration, ms",
-        "1,000th over 100th gap",
-        "`--help` CPU over Python's",
-        "memory, MB",
-        "wake-ups, /s",
-        "100 MB of output: s",
-        "CPU, s",
-        "peak, MB",
-    )
-    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    bare = _median(part, BARE, "help cpu") or 1.0
-    for name in (ROODA, UNSYNCED, FLOOR, BASH, *(each for each in part.get("notes", {}).get("peers", {}))):
-        forms: list[tuple[str, float, str]] = [
-            ("gap", 1e3, "{:.2f}"),
-            ("cpu", 1e3, "{:.2f}"),
-            ("growth", 1, "{:.2f}"),
-            ("help cpu", 1 / bare, "{:.1f}"),
-            ("private", 1e-6, "{:.1f}"),
-            ("wakeups", 1, "{:.0f}"),
-            ("output wall", 1, "{:.2f}"),
-            ("output cpu", 1, "{:.2f}"),
-            ("output rss", 1e-6, "{:.0f}"),
-        ]
-        cells = [_cell(part, name, *form) for form in forms]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
+    forms: dict[str, tuple[str, float, str]] = {
+        "between two calls, ms": ("gap", 1e3, "{:.2f}"),
+        "CPU per iteration, ms": ("cpu", 1e3, "{:.2f}"),
+        "1,000th over 100th gap": ("growth", 1, "{:.2f}"),
+        "memory, MB": ("private", 1e-6, "{:.1f}"),
+        "wake-ups, /s": ("wakeups", 1, "{:.0f}"),
+        "100 MB of output, s": ("output wall", 1, "{:.2f}"),
+    }
+    lines = [f"|  | {' | '.join(forms)} |", "|---" * (len(forms) + 1) + "|"]
+    for name in (ROODA, UNSYNCED, FLOOR, BASH, *part.get("notes", {}).get("peers", {})):
+        lines.append(f"| {name} | {' | '.join(_cell(part, name, *form) for form in forms.values())} |")
     about = f"{part['python']}, {part['system']}. –: not measured." if part else ""
     odd = {**left.get("notes", {}).get("peers", {}), **part.get("notes", {}).get("peers", {})}
     return "\n".join([*lines, "", about, "", *(f"* {name} {note}." for name, note in odd.items())])
@@ -170,11 +245,15 @@ def _median(part: Found, name: str, metric: str) -> float | None:
 
 def _cell(part: Found, name: str, metric: str, factor: float, form: str) -> str:
     value = _median(part, name, metric)
-    return "–" if value is None else form.format(max(0.0, value * factor))
+    return MISSING if value is None else form.format(max(0.0, value * factor))
 
 
 BLOCKS: dict[str, Make] = {
-    "figures": goals,
+    "figures": figures,
+    "compared": _when_measured("today", compared),
+    "goals": goals,
+    "others": others,
+    "today": _when_measured("today", today),
     "peers": _when_measured("peers", peers),
     "endings": _when_measured("left", endings),
     "growth": _when_measured("growth", growth),

@@ -21,6 +21,7 @@ from benchmarks.goals import (
     steady,
     stopping,
     tasks,
+    today,
     tokens,
     trust,
     waiting,
@@ -52,4 +53,5 @@ PARTS: dict[str, Callable[[Bench], Measured]] = {
     "publishing": publishing.publishing,
     "growth": growth.growth,
     "peers": peers.peers,
+    "today": today.today,
 }

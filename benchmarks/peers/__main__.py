@@ -4,6 +4,7 @@ import sys
 
 from benchmarks.peers.install import folder, installed
 from benchmarks.peers.rows import PEERS
+from benchmarks.peers.today import TOOLS
 
 
 def main() -> int:
@@ -11,9 +12,9 @@ def main() -> int:
         print(__doc__, file=sys.stderr)
         return 2
     missing = 0
-    for peer in PEERS:
+    for peer in (*PEERS, *TOOLS):
         if sys.argv[1] == "list":
-            print(f"{peer.name} {peer.version} ({peer.registry}): {peer.quirk}")
+            print(f"{peer.name} {peer.version} ({peer.registry})")
             continue
         found = installed(peer)
         missing += not found.command

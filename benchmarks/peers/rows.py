@@ -38,6 +38,7 @@ class Peer(NamedTuple):
     pause: bool = False  # it sleeps between two iterations, and nothing can turn that off
     code: int = 0  # how it exits at its limit
     sized: bool = True  # the prompt's size is ours to choose
+    python: str = ""  # the oldest Python it runs on, if that is newer than rooda's
 
 
 def text_of(place: Workspace) -> str:

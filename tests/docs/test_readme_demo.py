@@ -1,8 +1,10 @@
 """The README's two commands: what they print is real, and .ci/run runs just them."""
 
 import re
+import shutil
 import subprocess
 import sys
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from tests.kit.pages import ROOT, blocks
 from tests.kit.workspace import Workspace, masked
 
 README = ROOT / "README.md"
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def long_lines() -> list[str]:
@@ -34,18 +37,52 @@ def test_there_are_two_commands_of_one_line() -> None:
     assert tests.endswith("&& pytest -n auto")
 
 
-def test_the_readme_shows_what_the_demo_prints(bare: Workspace) -> None:
-    """The demo's commands, behind the installation, print what the README shows; times and the folder's name differ."""
-    script = long_lines()[0].partition("pip install -q . && ")[2]
-    assert script
-    done = shell(bare, f'rooda() {{ {sys.executable} -m rooda "$@"; }}; {script}; echo "$demo" >&2', bare.path)
-    assert done.returncode == 0, done.stderr
-    folder = done.stderr.splitlines()[-1]
-    shown = blocks(README, "console")[0].splitlines()
-    typed = [line.removeprefix("$ ") for line in shown if line.startswith("$ ")]
-    assert typed == script.partition(" && ")[2].split(" && ")
-    there = re.sub(r"/tmp/tmp\.\w+/demo", "FOLDER", "\n".join(line for line in shown if not line.startswith("$ ")))
-    assert masked(there.splitlines()) == masked(done.stdout.replace(folder, "FOLDER").splitlines())
+def picture() -> list[str]:
+    """The last screen of the recording that the README shows."""
+    return screen(ROOT / "docs" / "demo.svg")
+
+
+def screen(path: Path) -> list[str]:
+    """The rows of a recording that stay, from the top; what is replaced later is left out."""
+    rows = [each for each in ElementTree.parse(path).iter(f"{SVG}text") if each.get("class") != "s"]
+    rows.sort(key=lambda each: int(each.get("y", "0")))
+    return ["".join(each.itertext()) for each in rows]
+
+
+def known(lines: list[str]) -> list[str]:
+    """Without what differs from run to run: times, durations, run IDs."""
+    return [re.sub(r"\d{8}T\d{6}Z-(\w+)-\d+", r"RUN-\1", line) for line in masked(lines)]
+
+
+def test_the_picture_is_what_the_demo_prints(tmp_path: Path) -> None:
+    """A recording made now has the rows of docs/demo.svg, commands included, and the README shows it."""
+    subprocess.run([sys.executable, ROOT / "tools" / "recording.py", tmp_path / "new.svg"], check=True)
+    assert known(screen(tmp_path / "new.svg")) == known(picture()), "make it again: python tools/recording.py"
+    assert "](docs/demo.svg)" in README.read_text()
+    assert {"$ rooda init --demo demo", "$ rooda build"} <= {*picture()}
+
+
+def test_a_recording_knows_the_sequences_of_a_terminal(tmp_path: Path) -> None:
+    """Colours stay, a row that is written again is shown in its time, and an unknown sequence is an error."""
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import recording as r\n"
+        "said = [(0.1, 'one\\r\\n\\x1b[33mtwo'), (0.3, '\\r\\x1b[K\\x1b[0mthree <&')]\n"
+        "open(sys.argv[2], 'w').write(r.svg(r.versions(said)))\n"
+        "r.versions([(0.1, '\\x1b[2J')])"
+    )
+    made = [sys.executable, "-c", code, str(ROOT / "tools"), str(tmp_path / "made.svg")]
+    done = subprocess.run(made, capture_output=True, text=True)
+    assert done.returncode == 1 and "unknown control sequence: ESC[2J" in done.stderr
+    assert screen(tmp_path / "made.svg") == ["one", "three <&"]
+    text = (tmp_path / "made.svg").read_text()
+    assert '<tspan fill="#e3b341">two</tspan>' in text and "animation:show 0.20s step-end 0.10s" in text
+
+
+def test_the_readme_is_short() -> None:
+    """At most 150 lines, and the first own task is on the first screen."""
+    lines = README.read_text().splitlines()
+    assert len(lines) <= 150
+    assert any(line.startswith("rooda build ") for line in lines[:24])
 
 
 @pytest.mark.parametrize(("word", "place"), [("rooda build", 0), ("pytest", 1)])
@@ -62,15 +99,33 @@ def test_ci_runs_the_commands_of_the_readme(bare: Workspace, word: str, place: i
 
 
 def test_the_last_line_of_the_demo_is_what_ci_looks_for(bare: Workspace) -> None:
-    """The pattern in .ci/run fits the last line that the README shows, and no line before it."""
+    """The pattern in .ci/run fits one line of the picture, so that it can be missing."""
     pattern = re.search(r"grep -Eq '(.+)' \S+$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
     assert pattern
-    *others, last = blocks(README, "console")[0].splitlines()
-    assert re.search(pattern[1], last)
-    assert not any(re.search(pattern[1], line) for line in others)
+    assert len([line for line in picture() if re.search(pattern[1], line)]) == 1
 
 
-def test_the_block_for_figures_is_there() -> None:
-    """The marks that `python -m benchmarks --readme` writes between are in the README once, in order."""
-    text = README.read_text()
-    assert re.findall(r"<!-- figures:\w+ -->", text) == ["<!-- figures:begin -->", "<!-- figures:end -->"]
+def test_the_figures_of_the_documents_are_current(tmp_path: Path) -> None:
+    """README, docs/figures.md and docs/comparison.md have the blocks that `--readme` makes of benchmarks/results."""
+    pages = ("README.md", "docs/figures.md", "docs/comparison.md")
+    code = (
+        "import sys; from benchmarks import documents as d, results as r; "
+        "d.filled(r.load(r.FOLDER), r.FOLDER, sys.argv[1])"
+    )
+    (tmp_path / "docs").mkdir()
+    for page in pages:
+        shutil.copy(ROOT / page, tmp_path / page)
+    subprocess.run([sys.executable, "-c", code, tmp_path], cwd=ROOT, check=True)
+    for page in pages:
+        assert (tmp_path / page).read_text() == (ROOT / page).read_text(), "run: python -m benchmarks --readme"
+
+
+def test_every_block_has_its_marks() -> None:
+    """Each block that `--readme` can make is in one document, once, in order; the README has at most eight figures."""
+    from benchmarks.documents import BLOCKS, DOCUMENTS
+
+    text = "".join((ROOT / page).read_text() for page in DOCUMENTS)
+    for block in BLOCKS:
+        assert re.findall(f"<!-- {block}:\\w+ -->", text) == [f"<!-- {block}:begin -->", f"<!-- {block}:end -->"], block
+    figures = README.read_text().partition("<!-- figures:begin -->")[2].partition("<!-- figures:end -->")[0]
+    assert 1 <= figures.count("\n|") - 2 <= 8

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGE = ("goals", "today", "peers", "endings", "growth")
 
 
 def benchmarks(*arguments: str, cwd: Path = ROOT) -> "subprocess.CompletedProcess[str]":
@@ -87,14 +88,14 @@ def made(folder: Path) -> dict[str, Any]:
 
 @pytest.fixture
 def checkout(folder: Path, tmp_path: Path) -> Path:
-    """A copy of the benchmarks with made results, a README and a page of comparison."""
+    """A copy of the benchmarks with made results, a README and a page with blocks."""
     others = shutil.ignore_patterns("results", "__pycache__")
     shutil.copytree(ROOT / "benchmarks", tmp_path / "benchmarks", ignore=others)
     (tmp_path / "benchmarks" / "results").mkdir()
     (tmp_path / "benchmarks" / "results" / "results.json").write_text(json.dumps(made(folder)))
     (tmp_path / "README.md").write_text("before\n<!-- figures:begin -->\nold\n<!-- figures:end -->\nafter\n")
     (tmp_path / "docs").mkdir()
-    blocks = "".join(f"<!-- {name}:begin -->\nold\n<!-- {name}:end -->\n" for name in ("peers", "endings", "growth"))
+    blocks = "".join(f"<!-- {name}:begin -->\nold\n<!-- {name}:end -->\n" for name in PAGE)
     (tmp_path / "docs" / "comparison.md").write_text(blocks)
     return tmp_path
 
@@ -106,8 +107,10 @@ def test_the_documents_blocks_are_made_from_the_results(checkout: Path) -> None:
     text = (checkout / "README.md").read_text()
     assert text.startswith("before\n<!-- figures:begin -->\n| what | measured |")
     assert text.endswith("|\n<!-- figures:end -->\nafter\n") and "old" not in text
-    assert "| time between two agent calls over the least durable loop |" in text
+    assert "| what rooda adds between two agent calls, state on disk |" in text
     page = (checkout / "docs" / "comparison.md").read_text()
+    assert "| time between two agent calls over the least durable loop |" in page
+    assert "Not measured yet: `python -m benchmarks today`." in page
     assert "| other | 1500.00 | 2.00 |" in page and "* other 1.0, PyPI: odd." in page
     assert "| rooda | 0 | 0 |" in page and "| ooda: gates | 1 → 10 → 100 | 2.00 → 10 → 80 | 40.00 × |" in page
     assert "old" not in page
