@@ -133,7 +133,7 @@ def today(found: Found, folder: str) -> str:
     part = _part(found, "today")
     forms: dict[str, tuple[str, float, str]] = {
         "from turn to turn, ms": ("gap", 1e3, "{:,.0f}"),
-        "memory beside the agent's, MB": ("private, own", 1e-6, "{:.0f}"),
+        "memory beside the agent's, MB": ("own private", 1e-6, "{:.0f}"),
         "memory in all, MB": ("private", 1e-6, "{:.0f}"),
         "alive after SIGKILL": ("left alive", 1, COUNT),
         "turns after the next start": ("turns after the next start", 1, COUNT),

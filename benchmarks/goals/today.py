@@ -163,11 +163,15 @@ def _waiting(bench: Bench, tool: Tool, command: str, agent: str) -> dict[str, fl
         client = {pid} - {site.tool(pid)}
         sizes = {each: processes.private(each) for each in site.processes() if each not in client}
         own = sum(size for each, size in sizes.items() if not _is_agent(each, tool.agent))
-        return {"private": sum(sizes.values()), "private, own": own}
+        return {"private": sum(sizes.values()), "own private": own}
 
 
 def _is_agent(pid: int, agent: str) -> bool:
-    return agent in os.path.basename(os.readlink(f"/proc/{pid}/exe"))
+    """True for the agent's CLI, and for the script that some of them are started by."""
+    with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+        words = file.read().decode(errors="replace").split("\0")[:2]
+        return any(os.path.basename(word).startswith(agent) for word in words)
+    return False
 
 
 def _killed(bench: Bench, tool: Tool, command: str, agent: str) -> dict[str, float]:
@@ -175,7 +179,11 @@ def _killed(bench: Bench, tool: Tool, command: str, agent: str) -> dict[str, flo
     with _site(bench, tool, agent, {"shell": COMMAND, "say": "I run it."}) as site:
         pid = site.begin(tool, tool.begin, command)
         until(lambda: any(_is_command(each) for each in site.processes()), FIRST, f"a command of {tool.title}")
-        os.kill(site.tool(pid), signal.SIGKILL)
+        victims = {site.tool(pid)}
+        if tool.agent == tool.program:  # it may be two processes: a script, and the program
+            victims |= {each for each in site.processes() if _is_agent(each, tool.agent)}
+        for each in victims:
+            os.kill(each, signal.SIGKILL)
         left = _left(site)
         site.kill()
         before = len(site.turns())
