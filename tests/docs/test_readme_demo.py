@@ -1,5 +1,6 @@
 """The README's two commands: what they print is real, and .ci/run runs just them."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.kit.pages import ROOT, blocks
+from tests.kit.processes import until
 from tests.kit.workspace import Workspace, masked
 
 README = ROOT / "README.md"
@@ -83,6 +85,51 @@ def test_the_readme_is_short() -> None:
     lines = README.read_text().splitlines()
     assert len(lines) <= 150
     assert any(line.startswith("rooda build ") for line in lines[:24])
+
+
+RESULT = '{"type":"result","subtype":"success","is_error":false,"result":"<promise>SUCCESS</promise>"}'
+CLAUDE = f"""#!/bin/sh
+[ "$1" = --version ] && echo "2.1.328 (Claude Code)" && exit
+cat > prompt
+echo '{RESULT}'
+"""
+
+
+def test_the_first_block_ends_with_a_success(bare: Workspace) -> None:
+    """After the installation its lines can be typed in a repository: the task is in the agent's prompt."""
+    bare.git("init", "-q")
+    bare.write("bin/claude", CLAUDE, 0o755)
+    install, cd, *lines = blocks(README, "sh")[0].splitlines()
+    assert install.startswith("uv tool install rooda ") and cd == "cd your-project"
+    bare.env["PATH"] = f"{bare.path}/bin{os.pathsep}{bare.env['PATH']}"
+    bare.env["IS_SANDBOX"] = "1"  # claude refuses root without it
+    done = typed(bare, lines, bare.path)
+    assert done.returncode == 0, done.stderr
+    assert "AI signaled SUCCESS" in done.stdout
+    assert "Make the date parser accept week numbers." in bare.read("prompt")
+
+
+def test_what_one_types_every_day_works_in_the_demo(bare: Workspace) -> None:
+    """After a run of the demo, each line of `Every day` and the commands of the promises can be typed."""
+    daily = next(text for text in blocks(README, "sh") if "rooda doctor" in text).splitlines()
+    promises = re.findall(r"\| `(rooda [^`]+)` \|$", README.read_text(), re.MULTILINE)
+    assert len(daily) == 5 and len(promises) == 4
+    assert typed(bare, ["rooda init --demo demo", "cd demo", "rooda build"], bare.path).returncode == 0
+    promises.remove("rooda resume")  # there is nothing to resume
+    for line in [*promises, *daily]:
+        done = typed(bare, [line], bare.file("demo"))
+        assert done.returncode == 0, line + done.stderr
+        until(lambda: "Nothing is running" in bare.rooda("-C", "demo", "status").out, what="the end of the loop")
+
+
+def test_the_tasks_of_the_readme_are_those_of_the_page() -> None:
+    """The three lines of the README are at the top of docs/tasks.md, whose test types them."""
+    assert any(blocks(ROOT / "docs" / "tasks.md", "sh")[0].startswith(text) for text in blocks(README, "sh"))
+
+
+def typed(ws: Workspace, lines: list[str], cwd: str) -> subprocess.CompletedProcess[str]:
+    """Type lines; the first one that fails ends it."""
+    return shell(ws, "\n".join([f'rooda() {{ {sys.executable} -m rooda "$@"; }}', *lines]), cwd)
 
 
 @pytest.mark.parametrize(("word", "place"), [("rooda build", 0), ("pytest", 1)])
