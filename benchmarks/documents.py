@@ -136,15 +136,16 @@ def today(found: Found, folder: str) -> str:
         "memory beside the agent's, MB": ("own private", 1e-6, "{:.0f}"),
         "memory in all, MB": ("private", 1e-6, "{:.0f}"),
         "alive after SIGKILL": ("left alive", 1, COUNT),
-        "turns after the next start": ("turns after the next start", 1, COUNT),
         "turns after the limit": ("turns after the limit", 1, COUNT),
         "after another start": ("turns after another start", 1, COUNT),
     }
-    lines = [f"| | version | {' | '.join(forms)} |", "|---" * (len(forms) + 2) + "|"]
+    lines = [f"| | version | {' | '.join(forms)} | goes on at the next start |", "|---" * (len(forms) + 3) + "|"]
     notes = part.get("notes", {}).get("tools", {})
     for title in part.get("series", {}):
         version = notes.get(title, "").partition("; ")[0]
         cells = [_cell(part, title, *form) for form in forms.values()]
+        again = _median(part, title, "turns after the next start")
+        cells.append(MISSING if again is None else "yes" if again > 1 else "no")
         lines.append(f"| {title} | {version or 'this checkout'} | {' | '.join(cells)} |")
     about = f"{part['python']}, {part['system']}. –: not measured." if part else ""
     missing = [f"* {title} {note}." for title, note in notes.items() if title not in part["series"] or ";" in note]

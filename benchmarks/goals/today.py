@@ -235,4 +235,4 @@ def _calls(site: Site, before: int, enough: int = 20, seconds: float = QUIET) ->
         if (now := len(site.turns())) > count:
             count, quiet = now, time.monotonic() + seconds
         time.sleep(0.02)
-    return count - before
+    return min(count - before, enough)

@@ -72,7 +72,7 @@ TOOLS = (
     ),
     Tool(
         "Codex goals", CODEX, "npm", "0.169.0", "codex", _codex, _codex,
-        "the agent", "in its terminal", agent="codex",
+        "the agent", "for hooks", agent="codex",
     ),
     Tool(
         "ralph-orchestrator", "ralph-orchestrator", "PyPI", "1.2.3", "ralph", _ralph, _ralph,
