@@ -50,19 +50,22 @@ def _replaced(text: str, block: str, make: Callable[[], str]) -> str:
 def figures(found: Found, folder: str) -> str:
     """At most eight figures that matter to a user."""
     rows = [
-        ("what rooda adds between two agent calls, state on disk", _cell(_part(found, "gap"), ROODA, "gap", 1e3, MS)),
+        (
+            "time that rooda adds between two agent calls, state saved",
+            _cell(_part(found, "gap"), ROODA, "gap", 1e3, MS),
+        ),
         ("memory of rooda while an agent works", _cell(_part(found, "waiting"), WAITING, "private", 1e-6, "{:.0f} MB")),
         (
-            "its use of the processor meanwhile",
+            "CPU of rooda while an agent works",
             _cell(_part(found, "waiting"), WAITING, "idle cpu", 1e3, "{:.0f} ms/min"),
         ),
         (
-            "iteration 10,000 over iteration 1: time that rooda adds",
+            "time that rooda adds, last tenth of 10,000 iterations over the first",
             _cell(_part(found, "steady"), ROODA, "growth", 1, "{:.1f} ×"),
         ),
         ("from SIGTERM to the end, state saved", _cell(_part(found, "stopping"), ROODA, "wall", 1e3, MS)),
         (
-            "of 25 ways to end it, those that leave something running",
+            "of 25 ways to end a loop, those that leave a process running",
             _cell(_part(found, "left"), ROODA, "left alive", 1, "{:.0f}"),
         ),
         *_campaigns(folder),
@@ -80,13 +83,13 @@ def _campaigns(folder: str) -> list[tuple[str, str]]:
         bad = sum(each[name] for each in counts for name in COLUMNS[1:])
         tried = sum(each["faults"] for each in counts)
         rows.append(
-            ("kills, full disks and broken disks after which a loop did not end as it should", f"{bad:,} of {tried:,}")
+            ("SIGKILLs, full disks and disk errors after which a resumed loop ended wrongly", f"{bad:,} of {tried:,}")
         )
     if soak := results.read(folder, "soak.json"):
         bad = sum(soak[name] for name in SOAKED)
         strikes = sum(soak["strikes"].values())
         told = f"{bad} faults in {strikes} strikes"
-        rows.append((f"{soak['minutes']:g} minutes of kills, stops and pauses against running loops", told))
+        rows.append((f"{soak['minutes']:g} minutes of kills, stops and pauses of running loops", told))
     return rows
 
 
@@ -159,7 +162,8 @@ def soak_told(folder: str) -> str:
     words = ", ".join(f"{soak[name]} {name}" for name in SOAKED)
     more = f"{soak['memory']['gained']:+.2f} MB and {soak['files']['gained']:+.2f} open files a process"
     told = f"{sum(soak['strikes'].values())} kills, stops and pauses, {sum(soak['calls'].values()):,} agent calls"
-    how = f"{soak['minutes']:g} minutes of four loops side by side (`python -m benchmarks.soak`)"
+    what = "four loops, a list of tasks and the page" if "page" in soak else "four loops"
+    how = f"{soak['minutes']:g} minutes of {what} side by side (`python -m benchmarks.soak`)"
     return f"{how}, {told}: {words}; {more}."
 
 

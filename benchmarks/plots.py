@@ -126,7 +126,7 @@ def _axes(
 def course(soak: dict[str, Any]) -> str:
     """Memory and open files of rooda's processes over a soak."""
     rows = soak["course"]
-    shapes = [_text(24, 32, f"{soak['minutes']:g} minutes, four loops: medians over their processes", 16, INK, "600")]
+    shapes = [_text(24, 32, f"{soak['minutes']:g} minutes: medians over all processes of rooda", 16, INK, "600")]
     for number, (what, title) in enumerate((("memory", "private memory, MB"), ("files", "open files"))):
         left, top, wide, high = 24 + number * 440, 70, 400, 180
         most = math.ceil(max(row[what] for row in rows) * 0.65 + 0.5) * 2

@@ -107,7 +107,7 @@ def test_the_documents_blocks_are_made_from_the_results(checkout: Path) -> None:
     text = (checkout / "README.md").read_text()
     assert text.startswith("before\n<!-- figures:begin -->\n| what | measured |")
     assert text.endswith("|\n<!-- figures:end -->\nafter\n") and "old" not in text
-    assert "| what rooda adds between two agent calls, state on disk |" in text
+    assert "| time that rooda adds between two agent calls, state saved |" in text
     page = (checkout / "docs" / "comparison.md").read_text()
     assert "| time between two agent calls over the least durable loop |" in page
     assert "Not measured yet: `python -m benchmarks today`." in page
