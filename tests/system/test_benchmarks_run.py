@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ("goals", "today", "peers", "endings", "growth")
+PAGE = ("goals", "today", "compared", "peers", "endings", "growth", "soak")
 
 
 def benchmarks(*arguments: str, cwd: Path = ROOT) -> "subprocess.CompletedProcess[str]":
@@ -77,10 +77,15 @@ def made(folder: Path) -> dict[str, Any]:
     peers = {"rooda": one, "other": {**one, "gap": spread(1.5)}}
     left = {"rooda": {"hung": spread(0), "left alive": spread(0), "TERM to exit": spread(0.01)}}
     growth = {"ooda: gates": {"turn at 1": spread(0.002), "turn at 10": spread(0.01), "turn at 100": spread(0.08)}}
+    turns = {name: spread(0) for name in ("left alive", "turns after the limit", "turns after another start")}
+    codex = {"gap": spread(0.032), "private": spread(185e6), "own private": spread(0), **turns}
+    today = {"rooda": {"left alive": spread(0)}, "Codex goals": {**codex, "turns after the next start": spread(3)}}
+    tools = {"rooda": "", "Codex goals": "0.169.0", "Bernstein": "3.23.0: could not be installed: no Python 3.12 here"}
     results["parts"] = {
         "gap": gap,
         "left": {**gap, "rows": [], "series": left, "notes": {"peers": {}}},
         "growth": {**gap, "rows": [], "series": growth, "notes": {}},
+        "today": {**gap, "rows": [], "series": today, "notes": {"tools": tools}},
         "peers": {**gap, "rows": [], "series": peers, "notes": {"peers": {"other": "1.0, PyPI: odd"}}},
     }
     return results
@@ -110,7 +115,11 @@ def test_the_documents_blocks_are_made_from_the_results(checkout: Path) -> None:
     assert "| time that rooda adds between two agent calls, state saved |" in text
     page = (checkout / "docs" / "comparison.md").read_text()
     assert "| time between two agent calls over the least durable loop |" in page
-    assert "Not measured yet: `python -m benchmarks today`." in page
+    assert "Not measured yet: `python -m benchmarks.soak`." in page
+    assert "| rooda | this checkout | – | – | – | 0 | – | – | – |" in page
+    assert "| Codex goals | 0.169.0 | 32 | 0 | 185 | 0 | 0 | 0 | yes |" in page
+    assert "* Bernstein 3.23.0: could not be installed: no Python 3.12 here." in page
+    assert "| processes left after `kill -9` | 0 | 0 |" in page
     assert "| other | 1500.00 | 2.00 |" in page and "* other 1.0, PyPI: odd." in page
     assert "| rooda | 0 | 0 |" in page and "| ooda: gates | 1 → 10 → 100 | 2.00 → 10 → 80 | 40.00 × |" in page
     assert "old" not in page
