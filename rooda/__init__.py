@@ -1,3 +1,3 @@
 """rooda runs AI coding CLIs in loops that end."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
