@@ -12,7 +12,6 @@ from rooda.page.html import document, tag
 from rooda.settings.where import where
 
 NEEDED = ("starlette", "uvicorn", "sse_starlette")
-INSTALL = 'pip install "rooda[page]"'
 
 
 @click.command(short_help="Serve a live page over all loops and tasks.")
@@ -53,7 +52,7 @@ def _require_extra() -> None:
     from importlib.util import find_spec
 
     if not all(map(find_spec, NEEDED)):
-        raise UsageProblem(f"The page needs libraries that are not installed; install them with: {INSTALL}")
+        raise UsageProblem("The page needs rooda's extra `page`.", "Install it: pip install 'rooda[page]'")
 
 
 def _say(address: str, path: str, no_browser: bool) -> None:

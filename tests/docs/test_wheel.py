@@ -4,6 +4,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
+import tomllib
 import zipfile
 from collections.abc import Iterator
 from importlib.metadata import distribution
@@ -11,6 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from packaging.requirements import Requirement
+
+import rooda
+from rooda.cli.words import help_text
 
 PROJECT = Path(__file__).resolve().parents[2]
 TREE = ["rooda", "prompts", "config", "archive", "pyproject.toml", "README.md", "LICENSE"]
@@ -25,19 +31,24 @@ class Installed(NamedTuple):
     folder: Path
 
 
-def run(*command: str, cwd: Path) -> str:
-    """The program's stdout; its words when it fails."""
+def environment(cwd: Path) -> dict[str, str]:
     home = os.path.join(os.path.dirname(cwd), "home")
     env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "ROODA_", "XDG_"))}
-    env |= {"PYTHONDONTWRITEBYTECODE": "1", "HOME": home, "GIT_CONFIG_NOSYSTEM": "1"}
-    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    return env | {"PYTHONDONTWRITEBYTECODE": "1", "HOME": home, "GIT_CONFIG_NOSYSTEM": "1"}
+
+
+def run(*command: str, cwd: Path) -> str:
+    """The program's stdout; its words when it fails."""
+    done = subprocess.run(
+        command, cwd=cwd, env=environment(cwd), capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
     assert done.returncode == 0, f"{command}: {done.stdout}\n{done.stderr}"
     return done.stdout
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
-    """Build and install once. The dependencies are those of the environment that runs the tests, by a .pth file."""
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A copy of what packages are built from, without git and with files that must not get into one."""
     folder = tmp_path_factory.mktemp("wheel")
     for name in TREE:
         source, target = PROJECT / name, folder / "tree" / name
@@ -46,19 +57,58 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
             shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(source, target)
-    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", "dist", "tree", cwd=folder)
-    (wheel,) = (folder / "dist").glob("*.whl")
+    yield folder / "tree"
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def built(kind: str, source: Path, into: Path) -> Path:
+    """The one file that a build of this kind makes."""
+    run(
+        sys.executable,
+        "-m",
+        "build",
+        f"--{kind}",
+        "--no-isolation",
+        "--outdir",
+        str(into),
+        str(source),
+        cwd=into.parent,
+    )
+    (made,) = into.iterdir()
+    return made
+
+
+def needed(name: str) -> set[str]:
+    """The packages that pip would install with this one, itself included."""
+    found, new = set[str](), [name]
+    while new:
+        if (each := new.pop().lower()) not in found:
+            found.add(each)
+            wanted = [Requirement(line) for line in distribution(each).requires or ()]
+            new += [row.name for row in wanted if not row.marker or row.marker.evaluate({"extra": ""})]
+    return found
+
+
+@pytest.fixture(scope="module")
+def installed(tree: Path) -> Installed:
+    """Build and install once, with links to the dependencies that pip would install."""
+    folder = tree.parent
+    wheel = built("wheel", tree, folder / "dist")
     run(sys.executable, "-m", "venv", "--without-pip", "venv", cwd=folder)
     python = str(folder / "venv" / "bin" / "python")
     run(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", str(wheel), cwd=folder)
-    site = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder).strip()
-    homes = {str(distribution(name).locate_file("")) for name in ("click", "tiktoken", "psutil", "PyYAML", "tomli_w")}
-    Path(site, "dependencies.pth").write_text("".join(f"{home}\n" for home in homes))
+    site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder).strip())
+    dependencies = {
+        Requirement(line).name
+        for line in tomllib.loads((tree / "pyproject.toml").read_text())["project"]["dependencies"]
+    }
+    for name in set().union(*map(needed, dependencies)):
+        for top in {file.parts[0] for file in distribution(name).files or ()} - {"..", "__pycache__"}:
+            (site / top).symlink_to(Path(str(distribution(name).locate_file(top))))
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     (folder / "empty").mkdir()
-    yield Installed(names, str(folder / "venv" / "bin" / "rooda"), python, folder / "empty")
-    shutil.rmtree(folder, ignore_errors=True)
+    return Installed(names, str(folder / "venv" / "bin" / "rooda"), python, folder / "empty")
 
 
 def files(folder: Path) -> set[str]:
@@ -77,7 +127,17 @@ def test_O_118_prompts_and_settings_are_in_the_wheel(installed: Installed) -> No
     )
     others = {name.split("/")[0] for name in names if not name.startswith("rooda/")}
     assert len(names) == len(set(names))
-    assert len(others) == 1 and others.pop().endswith(".dist-info")
+    assert others == {f"rooda-{rooda.__version__}.dist-info"}
+
+
+def test_the_sdist_builds_the_same_wheel(tree: Path, installed: Installed) -> None:
+    """The wheel built from the unpacked sdist equals the one built from the tree, byte for byte."""
+    folder = tree.parent
+    with tarfile.open(built("sdist", tree, folder / "sdist")) as archive:
+        archive.extractall(folder / "unpacked", filter="data")
+    (wheel,) = (folder / "dist").iterdir()
+    again = built("wheel", folder / "unpacked" / f"rooda-{rooda.__version__}", folder / "again")
+    assert again.name == wheel.name and again.read_bytes() == wheel.read_bytes()
 
 
 def test_O_118_the_shipped_build_procedure_in_an_empty_folder(installed: Installed) -> None:
@@ -114,5 +174,24 @@ def test_O_118_the_demo_runs_from_the_installed_package(installed: Installed) ->
     made = run(installed.command, "init", "--demo", "demo", cwd=parent)
     assert made.splitlines()[-1] == "Next: cd demo && rooda build"
     ended = run(installed.command, "build", cwd=parent / "demo").splitlines()[-1]
-    assert "AI signaled SUCCESS" in ended or "Reached max iterations" in ended
+    assert "AI signaled SUCCESS: completed after 3 iterations" in ended
     run(sys.executable, "-m", "unittest", "-q", cwd=parent / "demo")
+
+
+@pytest.mark.parametrize("command", ["page", "worker", "fleet doctor", "build"])
+def test_a_missing_extra_is_one_sentence(installed: Installed, command: str) -> None:
+    """What needs an extra says which, and how to install it; telemetry without its extra does not stop a loop."""
+    extra, code = {"page": ("page", 2), "build": ("otel", 0)}.get(command, ("fleet", 2))
+    demo = installed.folder.parent / f"demo of {command}"
+    run(installed.command, "init", "--demo", str(demo), cwd=installed.folder)
+    env = environment(installed.folder) | {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
+    words = [installed.command, *command.split()]
+    done = subprocess.run(words, cwd=demo, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.stderr.count(f"pip install 'rooda[{extra}]'")) == (code, 1)
+    assert "Traceback" not in done.stderr and (code == 0 or len(done.stderr.splitlines()) == 2)
+
+
+def test_agents_are_listed_from_the_installed_package(installed: Installed) -> None:
+    """`rooda agents` has the shipped table, and `rooda --help` every command."""
+    assert "\nclaude " in run(installed.command, "agents", cwd=installed.folder)
+    assert run(installed.command, "--help", cwd=installed.folder) == help_text()

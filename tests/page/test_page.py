@@ -131,7 +131,7 @@ def test_P_01_a_missing_extra_is_one_sentence(ws: Workspace) -> None:
     Path(ws.root, "hiding").mkdir()
     Path(ws.root, "hiding", "sitecustomize.py").write_text(hiding)
     ran = ws.rooda("page", env={"PYTHONPATH": f"{ws.root}/hiding:{os.path.dirname(sys.path[0]) and os.getcwd()}"})
-    assert (ran.code, 'pip install "rooda[page]"' in ran.err, "Traceback" in ran.err) == (2, True, False)
+    assert (ran.code, "pip install 'rooda[page]'" in ran.err, "Traceback" in ran.err) == (2, True, False)
 
 
 def finished_run(ws: Workspace) -> None:
