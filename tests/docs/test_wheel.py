@@ -19,7 +19,7 @@ import rooda
 from rooda.cli.words import help_text
 
 PROJECT = Path(__file__).resolve().parents[2]
-TREE = ["rooda", "prompts", "config", "archive", "pyproject.toml", "README.md", "LICENSE"]
+TREE = ["rooda", "prompts", "config", "man", "archive", "pyproject.toml", "README.md", "LICENSE"]
 
 
 class Installed(NamedTuple):
@@ -125,9 +125,19 @@ def test_O_118_prompts_and_settings_are_in_the_wheel(installed: Installed) -> No
     assert {name for name in names if name.startswith("rooda/")} == (
         prompts | settings | {f"rooda/{name}" for name in files(tree / "rooda")}
     )
-    others = {name.split("/")[0] for name in names if not name.startswith("rooda/")}
+    data = f"rooda-{rooda.__version__}.data/data/"
+    assert {name for name in names if name.startswith(data)} == {
+        f"{data}share/man/man1/{name}" for name in files(tree / "man")
+    }
+    others = {name.split("/")[0] for name in names if not name.startswith(("rooda/", data))}
     assert len(names) == len(set(names))
     assert others == {f"rooda-{rooda.__version__}.dist-info"}
+
+
+def test_the_manual_is_where_man_looks_for_it(installed: Installed) -> None:
+    """Beside the folder of the command, from where `man` derives the folders that it searches."""
+    manual = Path(installed.command).parents[1] / "share" / "man" / "man1"
+    assert (manual / "rooda.1").is_file() and (manual / "rooda-build.1").is_file()
 
 
 def test_the_sdist_builds_the_same_wheel(tree: Path, installed: Installed) -> None:
