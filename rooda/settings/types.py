@@ -132,7 +132,7 @@ def word(*words: str) -> ValueType:
         near = did_you_mean(value, words) if isinstance(value, str) else ""
         return [Fault((), f"{expected}, got {shown(value)}{near}")]
 
-    return ValueType(expected, faults, str.strip, words, {"enum": [*words]})
+    return ValueType(expected, faults, str.strip, words, {"type": "string", "enum": [*words]})
 
 
 def _read_flag(text: str) -> bool:
@@ -200,7 +200,9 @@ URL = simple(
     schema={"type": "string", "pattern": "^https?://"},
 )
 SCALAR = simple(
-    "must be a string, a number or true/false", _is_scalar, schema={"type": ["string", "number", "boolean"]}
+    "must be a string, a number or true/false",
+    _is_scalar,
+    schema={"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]},
 )
 COMMAND = ValueType("must be a command", _command_faults, schema=_STRING)
 OPTION = ValueType("must be command-line options", _command_faults, schema=_STRING)
