@@ -210,13 +210,16 @@ LITTLE_ROOM = 50 << 20  # bytes; the check of the disk fails below this
 
 @click.command(short_help="Check whether a loop can run here, and who pays for it.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.option("--paths", is_flag=True, help="List what rooda keeps outside of workspaces, and how to remove it.")
 @click.pass_context
-def doctor(ctx: click.Context, as_json: bool) -> int:
+def doctor(ctx: click.Context, as_json: bool, paths: bool) -> int:
     """Check Python, git, the settings, the agents and who is billed, terminal and disk.
 
     Exit code 0 if a loop can run, 1 if something that it needs is broken. rooda writes nothing into the workspace
     and makes no calls that cost money.
     """
+    if paths:
+        return _paths(as_json)
     subject = _subject(where(ctx))
     found = [finding for check in _CHECKS for finding in check(subject)]
     good = all(finding.status != BAD for finding in found)
@@ -228,6 +231,20 @@ def doctor(ctx: click.Context, as_json: bool) -> int:
     else:
         _show(found, good)
     return OK if good else FAILED
+
+
+def _paths(as_json: bool) -> int:
+    from rooda.cli import paths
+
+    rows = paths.kept()
+    if as_json:
+        import json
+
+        click.echo(json.dumps([row._asdict() for row in rows], indent=2))
+    else:
+        for line in paths.in_words(rows):
+            click.echo(escape_line(line))
+    return OK
 
 
 def _show(found: list[Finding], good: bool) -> None:

@@ -179,7 +179,7 @@ class Manager(NamedTuple):
 @_force
 def install(force: bool) -> int:
     """Write the service file and enable the service. Does nothing if it is installed; keeps an edited file."""
-    manager = _manager()
+    manager = manager_here()
     before = _read(manager.path)
     if before == manager.text:
         click.echo(f"Already installed: {manager.path}")
@@ -198,7 +198,7 @@ def install(force: bool) -> int:
 @_force
 def uninstall(force: bool) -> int:
     """Disable the service and remove the file that `install` wrote. Running loops continue."""
-    manager = _manager()
+    manager = manager_here()
     before = _read(manager.path)
     if before is None:
         click.echo(f"Not installed: there is no {manager.path}")
@@ -214,7 +214,7 @@ def uninstall(force: bool) -> int:
 @service.command(short_help="Show whether the service is installed, enabled and running.")
 def status() -> int:
     """Print whether the service file was edited since `install`, and what the service manager reports."""
-    manager = _manager()
+    manager = manager_here()
     before = _read(manager.path)
     if before is None:
         click.echo("Not installed. Install it with: rooda service install")
@@ -252,12 +252,17 @@ def readable_by_others(path: str) -> str:
     )
 
 
-def _manager() -> Manager:
+def log_file() -> str:
+    """Return the path of the service's output on macOS; systemd has a journal."""
+    return os.path.join(_home(), "Library", "Logs", "rooda.log")
+
+
+def manager_here() -> Manager:
+    """Return the commands and files of this machine's service manager."""
     config = os.environ.get("XDG_CONFIG_HOME") or os.path.join(_home(), ".config")
-    log = os.path.join(_home(), "Library", "Logs", "rooda.log")
     command = (*detach.rooda_command(), "resume", "--all", "--wait")
     path, dropped = safe_path(os.environ.get("PATH", os.defpath), _workspaces())
-    facts = Facts(command, {"PATH": path, **_places()}, environment_file(), log)
+    facts = Facts(command, {"PATH": path, **_places()}, environment_file(), log_file())
     if sys.platform == "darwin":
         manager = _launchd(os.path.join(_home(), "Library", "LaunchAgents", f"{LABEL}.plist"), facts)
     else:
