@@ -29,6 +29,9 @@ from rooda.views.live import is_terminal
 GOOD, WARN, BAD, INFO = "ok", "warn", "fail", "info"
 
 
+OLDEST_GIT = (2, 31)  # the first one that reads settings from GIT_CONFIG_COUNT, with which rooda overrides others
+
+
 class Finding(NamedTuple):
     """The result of a check. Status `fail`: no loop can run; `warn`: loops can run, but something is missing."""
 
@@ -279,7 +282,13 @@ def _git(subject: Subject) -> Iterator[Finding]:
         do = "Install git: without it there are no snapshots, no --worktree and no rooda flow."
         yield Finding("git", WARN, "is not installed", do)
         return
-    yield Finding("git", GOOD, files.to_text(said.out).strip().removeprefix("git version "))
+    version = files.to_text(said.out).strip().removeprefix("git version ")
+    numbers = [int(number) for number in version.split(".")[:2] if number.isdecimal()]
+    if numbers < [*OLDEST_GIT]:
+        do = "Install a newer git: with this one a repository's settings can start programs."
+        yield Finding("git", WARN, f"{version} is older than {'.'.join(map(str, OLDEST_GIT))}", do)
+    else:
+        yield Finding("git", GOOD, version)
     try:
         yield Finding("repository", GOOD, find(subject.where.workspace).top)
     except GitProblem as problem:

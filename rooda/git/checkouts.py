@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from rooda.base import files
-from rooda.git import command
+from rooda.git import command, worktrees
 from rooda.git.repository import GitProblem, Repo, find, nul_terminated, read_head
 from rooda.processes import table
 
@@ -33,9 +33,8 @@ def folders_of(repo: Repo, branch: str) -> list[str]:
     if (head := _only_head(repo)) is not None:
         is_there = head == f"ref: {branch}" or (head[:4] != "ref:" and _is_rebasing(repo.top, branch))
         return [repo.top] if is_there else []
-    rows = files.to_text(repo.run("worktree", "list", "--porcelain", "-z").out).split("\0")
     found, folder = [], ""
-    for row in rows:
+    for row in worktrees.rows(repo):
         if row.startswith("worktree "):
             folder = row.removeprefix("worktree ")
         elif row == f"branch {branch}" or (row == "detached" and _is_rebasing(folder, branch)):

@@ -112,10 +112,13 @@ def _worktree(repo: Repo, name: str) -> Worktree:
 
 
 def _registered(repo: Repo) -> list[str]:
-    """Return the paths of all worktrees; git before 2.36 can't list paths that contain line ends."""
+    return [row.removeprefix("worktree ") for row in rows(repo) if row.startswith("worktree ")]
+
+
+def rows(repo: Repo) -> list[str]:
+    """Return git's lines about all worktrees; git before 2.36 can't list paths that contain line ends."""
     done = repo.run("worktree", "list", "--porcelain", "-z")
-    rows = repo.lines("worktree", "list", "--porcelain") if done.code else files.to_text(done.out).split("\0")
-    return [row.removeprefix("worktree ") for row in rows if row.startswith("worktree ")]
+    return repo.lines("worktree", "list", "--porcelain") if done.code else files.to_text(done.out).split("\0")
 
 
 def require_repository(workspace: str) -> Repo:

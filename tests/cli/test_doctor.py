@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import time
 from typing import Any
 
@@ -42,6 +43,18 @@ def test_a_workspace_without_problems(ws: Workspace) -> None:
     assert (said.code, said.err) == (0, "")
     assert said.lines[-1] == "A loop can run here."
     assert sorted(os.listdir(ws.path)) == before
+
+
+@pytest.mark.parametrize(
+    ("version", "status"), [("2.30.9", "warn"), ("2.31.0", "ok"), ("2.50.1 (Apple Git-155)", "ok")]
+)
+def test_the_oldest_git(ws: Workspace, version: str, status: str) -> None:
+    """An older git is a warning that says what to do; the loop can run."""
+    real = shutil.which("git", path=ws.env["PATH"])
+    script = f'case " $* " in *" --version "*) echo "git version {version}";; *) exec {real} "$@";; esac'
+    ws.write("../bin/git", f"#!/bin/sh\n{script}\n", 0o755)
+    found = examined(ws, 0, env={"PATH": os.path.join(ws.root, "bin") + os.pathsep + ws.env["PATH"]})
+    assert found["git"]["status"] == status and found["git"]["detail"].startswith(version)
 
 
 def test_versions_and_payers_of_agents(ws: Workspace) -> None:
