@@ -29,7 +29,7 @@ from rooda.views.live import is_terminal
 GOOD, WARN, BAD, INFO = "ok", "warn", "fail", "info"
 
 
-OLDEST_GIT = (2, 31)  # the first one that reads settings from GIT_CONFIG_COUNT, with which rooda overrides others
+OLDEST_GIT = (2, 34)  # the first one with `git add --sparse`
 
 
 class Finding(NamedTuple):
@@ -285,7 +285,7 @@ def _git(subject: Subject) -> Iterator[Finding]:
     version = files.to_text(said.out).strip().removeprefix("git version ")
     numbers = [int(number) for number in version.split(".")[:2] if number.isdecimal()]
     if numbers < [*OLDEST_GIT]:
-        do = "Install a newer git: with this one a repository's settings can start programs."
+        do = "Install a newer one: flows may fail in sparse checkouts, and before 2.31 a repository can start programs."
         yield Finding("git", WARN, f"{version} is older than {'.'.join(map(str, OLDEST_GIT))}", do)
     else:
         yield Finding("git", GOOD, version)

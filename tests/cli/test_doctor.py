@@ -46,7 +46,7 @@ def test_a_workspace_without_problems(ws: Workspace) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "status"), [("2.30.9", "warn"), ("2.31.0", "ok"), ("2.50.1 (Apple Git-155)", "ok")]
+    ("version", "status"), [("2.33.9", "warn"), ("2.34.0", "ok"), ("2.50.1 (Apple Git-155)", "ok")]
 )
 def test_the_oldest_git(ws: Workspace, version: str, status: str) -> None:
     """An older git is a warning that says what to do; the loop can run."""

@@ -160,8 +160,8 @@ def test_a_rooda_on_the_path_is_used(ws: Workspace) -> None:
 
 
 @needs("shellcheck")
-@pytest.mark.parametrize("script", [*SCRIPTS, ROOT / ".ci" / "run"], ids=lambda path: path.name)
+@pytest.mark.parametrize("script", [*SCRIPTS, *sorted((ROOT / ".ci").iterdir())], ids=lambda path: path.name)
 def test_shellcheck_has_no_complaint(script: Path) -> None:
-    """In the scripts of the action, and in `.ci/run`."""
-    done = subprocess.run(["shellcheck", "-x", str(script)], capture_output=True, text=True)
+    """In the scripts of the action, and of `.ci`."""
+    done = subprocess.run(["shellcheck", "-x", "-S", "warning", str(script)], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "")
