@@ -4,6 +4,7 @@ import re
 import tomllib
 
 import rooda
+from rooda.cli import doctor
 from tests.kit.pages import ROOT
 
 HEADINGS = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]  # of Keep a Changelog, in its order
@@ -33,3 +34,10 @@ def test_the_version_is_written_once() -> None:
     assert project["project"]["dynamic"] == ["version"]
     assert project["tool"]["hatch"]["version"]["path"] == "rooda/__init__.py"
     assert re.search(rf"^ok    rooda +{re.escape(rooda.__version__)}$", (ROOT / "docs/doctor.md").read_text(), re.M)
+
+
+def test_the_oldest_versions_are_those_of_the_code() -> None:
+    """docs/platforms.md names the Python that pip wants and the git that `rooda doctor` wants."""
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"].removeprefix(">=")
+    git = ".".join(map(str, doctor.OLDEST_GIT))
+    assert f"Python {wanted} or newer, git {git} or newer" in (ROOT / "docs" / "platforms.md").read_text()
