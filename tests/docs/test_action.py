@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+import rooda
 from tests.kit.needed import needs
-from tests.kit.pages import ROOT
+from tests.kit.pages import PAGES, ROOT, blocks
 from tests.kit.workspace import Workspace
 
 FOLDER = ROOT / "action"
@@ -83,6 +84,21 @@ def test_every_input_and_output_is_described() -> None:
     page = (FOLDER / "README.md").read_text()
     for name, row in {**ACTION["inputs"], **ACTION["outputs"]}.items():
         assert row["description"] and f"\n| `{name}` |" in page, name
+
+
+def test_workflows_in_the_documents_fit_the_action() -> None:
+    """Each use of the action names this version, and only inputs that exist."""
+    jobs = [
+        job
+        for page in PAGES
+        for text in blocks(page, "yaml")
+        for job in (yaml.safe_load(text).get("jobs") or {}).values()
+    ]
+    uses = [step for job in jobs for step in job["steps"] if step.get("uses", "").startswith("OWNER/rooda/action@")]
+    assert len(uses) >= 2
+    for step in uses:
+        assert step["uses"] == f"OWNER/rooda/action@v{rooda.__version__}"
+        assert {*step["with"]} <= {*ACTION["inputs"]}
 
 
 def test_a_loop_runs_without_a_terminal(demo: Workspace) -> None:
