@@ -1,4 +1,4 @@
-"""Generates man/ from click's commands: rooda.1, and a page for each command and procedure. Run: python tools/man.py
+"""Generates docs/man/ from click's commands: rooda.1, and a page for each command and procedure. Run: python tools/man.py
 
 click-man was weighed: it sees only commands that a group holds, and rooda loads its commands when they are called; it
 leaves dots and backslashes of a text to roff, and has no place for arguments and procedures.
@@ -19,7 +19,7 @@ from rooda.loops.options import DASH_H
 from rooda.settings import procedures
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-FOLDER = os.path.join(ROOT, "man")
+FOLDER = os.path.join(ROOT, "docs", "man")
 COMMON = ("-C", "--config", "--help")  # shown once for each page
 AS_TYPED = {"terminal_width": 1000, "max_content_width": 1000, **DASH_H}
 EXIT_STATUS = [

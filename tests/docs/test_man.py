@@ -11,12 +11,12 @@ from rooda.cli.words import SYNONYMS, WORDS
 from tests.kit.needed import needs
 from tests.kit.pages import ROOT
 
-MAN = ROOT / "man"
+MAN = ROOT / "docs" / "man"
 PAGES = sorted(MAN.iterdir())
 
 
 def test_the_pages_are_current() -> None:
-    """man/ is what tools/man.py makes of the commands today."""
+    """docs/man/ is what tools/man.py makes of the commands today."""
     words = [sys.executable, "tools/man.py", "--print"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, env={"PYTHONPATH": str(ROOT)})
     assert done.returncode == 0, done.stderr

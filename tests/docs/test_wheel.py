@@ -19,7 +19,7 @@ import rooda
 from rooda.cli.words import help_text
 
 PROJECT = Path(__file__).resolve().parents[2]
-TREE = ["rooda", "prompts", "config", "man", "archive", "pyproject.toml", "README.md", "LICENSE"]
+TREE = ["rooda", "prompts", "config", "docs/man", "archive", "pyproject.toml", "README.md", "LICENSE"]
 
 
 class Installed(NamedTuple):
@@ -52,7 +52,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("wheel")
     for name in TREE:
         source, target = PROJECT / name, folder / "tree" / name
-        target.parent.mkdir(exist_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
             shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
         else:
@@ -127,7 +127,7 @@ def test_O_118_prompts_and_settings_are_in_the_wheel(installed: Installed) -> No
     )
     data = f"rooda-{rooda.__version__}.data/data/"
     assert {name for name in names if name.startswith(data)} == {
-        f"{data}share/man/man1/{name}" for name in files(tree / "man")
+        f"{data}share/man/man1/{name}" for name in files(tree / "docs" / "man")
     }
     others = {name.split("/")[0] for name in names if not name.startswith(("rooda/", data))}
     assert len(names) == len(set(names))
