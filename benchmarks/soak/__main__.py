@@ -70,8 +70,8 @@ def soak(minutes: float, seed: int, root: str, python: str = sys.executable, lif
     finally:
         for pid in watch.living():
             subprocess.run(["kill", "-KILL", str(pid)], check=False, capture_output=True)
-    head = {"v": 1, "minutes": minutes, "seed": seed, "page": {"starts": page.starts, "bytes": page.bytes}}
-    return told(loops, page, watch, head, left)
+    shown = {"starts": page.starts, "bytes": page.bytes, **watch.page()}
+    return told(loops, page, watch, {"v": 1, "minutes": minutes, "seed": seed, "page": shown}, left)
 
 
 def told(loops: list[Loop], page: Page, watch: Watch, found: dict[str, Any], left: dict[int, str]) -> dict[str, Any]:

@@ -7,9 +7,8 @@ import signal
 import subprocess
 
 from benchmarks.measure import Failed, until
-from benchmarks.soak.watch import Watch
+from benchmarks.soak.watch import PAGE, Watch
 
-NAME = "page"
 PATIENCE = 10.0
 
 
@@ -17,7 +16,7 @@ class Page:
     """`rooda page` and one listener."""
 
     def __init__(self, root: str, python: str, env: dict[str, str], watch: Watch) -> None:
-        self.folder, self.starts, self.bytes, self.wrong = os.path.join(root, NAME), 0, 0, list[str]()
+        self.folder, self.starts, self.bytes, self.wrong = os.path.join(root, PAGE), 0, 0, list[str]()
         self._python, self._watch = python, watch
         self._env = {**env, "SOAK": self.folder}
         self._process: subprocess.Popen[str] | None = None
@@ -53,7 +52,7 @@ class Page:
             chosen.register(self._stream.sock, selectors.EVENT_READ)
             while chosen.select(0) and (data := self._stream.sock.recv(1 << 20)):
                 self.bytes += len(data)
-        self._watch.note("page", self._process.pid, now)
+        self._watch.note(PAGE, self._process.pid, now)
 
     def end(self, number: int) -> None:
         """End it with a signal, although somebody listens."""

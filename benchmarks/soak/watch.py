@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from benchmarks import processes
 
+PAGE = "page"  # the role of the page
 SETTLED = 3.0  # seconds after which a process has done what it does at its start
 GAIN = {"memory": 2.0, "files": 1.0}  # what a process may have more at the end of a soak: MB, open files
 
@@ -63,8 +64,8 @@ class Watch:
             return
 
     def flat(self) -> dict[str, Any]:
-        """How memory and open files went: by the clock of the soak, and with the age of a process."""
-        settled = [each for each in self.seen if each.age >= SETTLED]
+        """Memory and open files by the soak's clock and by a process's age, without the page, which shows ever more."""
+        settled = [each for each in self.seen if each.age >= SETTLED and each.role != PAGE]
         if not settled:
             return {"looks": 0}
         found: dict[str, Any] = {"looks": len(settled), "processes": len({each.pid for each in settled})}
@@ -83,6 +84,14 @@ class Watch:
                 "flat": gained <= limit,
             }
         return found
+
+    def page(self) -> dict[str, float]:
+        """Memory of the page at its most, and how much a process gains with its age."""
+        settled = [each for each in self.seen if each.age >= SETTLED and each.role == PAGE]
+        if not settled:
+            return {}
+        gain = _slope([(each.age, each.memory, str(each.pid)) for each in settled])[0]
+        return {"most": round(max(each.memory for each in settled), 2), "per_hour_of_a_process": round(gain * 3600, 3)}
 
     def course(self, buckets: int = 30) -> list[dict[str, float]]:
         """The medians over the loops' processes, their guardians left out, bucket by bucket, to draw."""
