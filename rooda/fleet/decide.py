@@ -18,6 +18,7 @@ STOP, PAUSE, HOLD, TAKE, CANCEL = "stop", "pause", "hold", "take", "cancel"
 HOLDS = {STOP: "stopped", PAUSE: "paused", HOLD: "held back", TAKE: "taken home"}  # with the reason when parked
 KEPT = ("say", "answer", "set")  # orders for the loop, which survive the end of a leg until a turn has heard them
 LONGEST_WAIT = 60.0  # seconds between two attempts of a task that every worker refuses
+AWAY = 10.0  # seconds until the next attempt of a task whose repository did not answer
 EDITABLE = ("title", "text", "gates", "priority", "limits", "agent", "options", "kind", "name", "target", "after")
 
 
@@ -186,9 +187,10 @@ def ended(state: State, said: Json, now: float, stamp: str, tomorrow: str) -> St
         running = task._replace(state=model.RUNNING)
         task = outcome.settled(running, end, stamp, said.get("tomorrow", tomorrow), state.retries)
     task = _with(task, {key: said[key] for key in ("branch", "head") if said.get(key)})
-    kept = tuple(each for each in state.notes if each["id"] > state.passed)  # the loop has heard the others
+    away = kind == "handed-back" and bool(said.get("away"))  # the repository did not answer
+    kept = tuple(each for each in state.notes if away or each["id"] > state.passed)  # the loop has heard the others
     state = _left(state)._replace(task=task._replace(updated_at=stamp), first=kind == "handed-back", notes=kept)
-    return _held(state._replace(refused=0, refusals=None))
+    return _held(state._replace(refused=0, refusals=None, wake=now + AWAY if away else state.wake))
 
 
 def facts_of(data: Json | None) -> Facts:

@@ -107,7 +107,7 @@ def make_land(
 class Over(Exception):
     """Ends a leg before or without its loop. Holds the outcome."""
 
-    def __init__(self, kind: str, **facts: str) -> None:
+    def __init__(self, kind: str, **facts: str | bool) -> None:
         super().__init__(kind)
         self.outcome: Json = {"kind": kind, **facts}
 
@@ -140,7 +140,7 @@ def _outcome(order: Order, desk: Desk, host: Host) -> Json:
     except Over as over:
         return over.outcome
     except Unreachable as problem:
-        return {"kind": "handed-back", "why": str(problem)}
+        return {"kind": "handed-back", "why": str(problem), "away": True}
     except RoodaError as problem:
         return {"kind": "parked", "by": "setup", "reason": problem.what}
 
@@ -195,7 +195,7 @@ class Leg:
         stamp = clock.rfc3339(clock.now())
         record = chain.claim_after(entries, self._host.name, __version__, stamp, self._order.anew)
         made = publish.claim(self._mirror, self._tip, record)
-        self._settle(self._remote.push(Update(self._ticket.number, self._tip, made), self._loop.give_up.wait), made)
+        self._settle(self._remote.push(Update(self._ticket.number, self._tip, made), self._is_ordered), made)
         self._desk.record({"fence": self._fence})
         self._host.say(f"Task {self._ticket.number}: claimed, {self._task.title}")
 
@@ -208,7 +208,11 @@ class Leg:
             raise Lost
         if result.kind == REJECTED:
             raise parked("forge", f"the state repository refused the push: {result.words}")
-        raise Over("handed-back", why=f"the state repository can't be reached: {result.words}")
+        raise Over("handed-back", why=f"the state repository can't be reached: {result.words}", away=True)
+
+    def _is_ordered(self, seconds: float) -> bool:
+        """Wait before the loop runs or after it; True if an order came, which the engine then carries out."""
+        return bool(self._desk.orders(seconds))
 
     def _record(self) -> Record:
         return Record(
@@ -329,7 +333,7 @@ class Leg:
         told = last.record.more or {}
         if last.record.head and told.get("code") == OK:
             update = Update(self._ticket.number, self._tip, self._tip, (), branch, last.record.head)
-            self._settle(self._remote.push(update, self._loop.give_up.wait), self._tip)
+            self._settle(self._remote.push(update, self._is_ordered), self._tip)
         ended = {"code": told.get("code", FAILED), "facts": told.get("facts", {}), "said": "", "text": ""}
         return {"kind": "ended", "head": last.record.head, "branch": branch, **ended}
 

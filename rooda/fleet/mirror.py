@@ -17,11 +17,12 @@ from rooda.fleet.ticket import is_plaintext
 from rooda.git import command
 from rooda.git.repository import Repo
 from rooda.processes import lock
-from rooda.processes.capture import Captured
+from rooda.processes.capture import TIMED_OUT, Captured
 
 PREFIX = "refs/rooda/task/"
 LOCAL = "refs/rooda/fleet/"  # the tasks' refs in the mirror
-NETWORK_TIMEOUT = 1800.0  # seconds of one fetch or push
+FIRST_QUIET, LONGEST_QUIET = 15.0, 600.0  # seconds without progress until a fetch or push is given up
+LONGEST = 21_600.0  # seconds of one fetch or push that makes progress
 PATIENCE = 3600.0  # seconds to wait for another leg that fetches
 MOST_LOOSE = 30  # files in one of the 256 folders of loose objects; then they are packed
 MOST_PACKS = 50
@@ -30,8 +31,7 @@ _SSH = re.compile(r"(?:[^/@:\s]+@)?[^/:\s-][^/:\s]*:(?!/?/)[^\s]*|(?:[^/@:\s]+@)
 _PREFIX = re.compile(r"refs/(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]|\.(?!\.|/|lock/))*/)+")
 _LOOSE = re.compile("[0-9a-f]{40,64}\n")
 _PLAIN = ("http", "git")
-_NETWORK = (  # settings of each fetch and push; a connection that transfers nothing is given up
-    *("-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=60"),
+_NETWORK = (  # settings of each fetch and push
     *("-c", "transfer.credentialsInUrl=die", "-c", "push.followTags=false", "-c", "push.gpgSign=false"),
     *("-c", "push.recurseSubmodules=no", "-c", "fetch.recurseSubmodules=no", "-c", "fetch.writeCommitGraph=false"),
 )
@@ -99,9 +99,11 @@ class Mirror:
         prefix: str = PREFIX,
         insecure: bool = False,
         environ: Mapping[str, str] | None = None,
+        quiet: float = FIRST_QUIET,
     ) -> None:
         """`home`: the folder of the fleet's data; `key`: 12 hex digits; `state`: URL of the state remote, if another.
 
+        `quiet`: seconds without progress until a fetch or push is given up; longer once a remote turned out to be slow.
         Raises UsageProblem for a URL or a prefix that can't be used.
         """
         self.folder = os.path.join(home, "mirrors", key)
@@ -111,6 +113,7 @@ class Mirror:
         if not _PREFIX.fullmatch(prefix) or prefix in ("refs/heads/", "refs/tags/"):
             raise UsageProblem(f"ref_prefix = {prefix!r} can't be used.", 'Example: ref_prefix = "refs/rooda/task/"')
         self.prefix = prefix
+        self.quiet = self._quiet = quiet  # and of the next fetch
         self._environ = {**(os.environ if environ is None else environ), **_NO_QUESTIONS}
         self.repo = Repo(
             self.folder, self.folder, "", self.folder, self.folder, without_credentials(self._environ), True
@@ -138,13 +141,17 @@ class Mirror:
         *args: str,
         borrowed: Sequence[str] = (),
         kept: Sequence[int] = (),
-        timeout: float = NETWORK_TIMEOUT,
+        quiet: float,
     ) -> Captured:
-        """Run a git command that talks to a remote: this repository's or the state remote."""
+        """Run a git command that talks to a remote: this repository's or the state remote.
+
+        A server that hangs, or a connection that is gone, says nothing, and git itself waits for hours: `quiet` seconds
+        without output, or without progress of a transfer, end the command with capture.TIMED_OUT.
+        """
         protocol = self._state_protocol if url == self.state else self._protocol
         words = [*_NETWORK, f"--git-dir={self.folder}", *args]
         env = {**self._environ, **_alternates(borrowed)}
-        return command.run(words, self.folder, env=env, timeout=timeout, protocols=protocol, kept=kept)
+        return command.run(words, self.folder, env=env, timeout=LONGEST, protocols=protocol, kept=kept, quiet=quiet)
 
     def make(self) -> None:
         """Create the mirror unless it is there."""
@@ -212,7 +219,9 @@ class Mirror:
         """Fetch; return False if the remote has no ref of that name. Raises Unreachable if it does not answer."""
         options = ("--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules", "--force")
         flags, specs = [w for w in words if w.startswith("--")], [w for w in words if not w.startswith("--")]
-        done = self.ask(url, "fetch", "-q", *options, *flags, "--", url, *specs, kept=(held,))
+        words = ("fetch", "--progress", *options, *flags, "--", url, *specs)
+        done = self.ask(url, *words, kept=(held,), quiet=self._quiet)
+        self._quiet = min(2 * self._quiet, LONGEST_QUIET) if done.code == TIMED_OUT else self.quiet
         if done.code and b"couldn't find remote ref" in done.err:
             return False
         if done.code:

@@ -1,7 +1,7 @@
 """Moves the refs of tasks in the state remote, each push a compare-and-swap: of two workers, only one can be right.
 
-A push whose end is unknown, because the connection broke, is settled by asking the remote for the ref. Turns of several
-legs that arrive while a push is under way go out together in the next one.
+A push whose end is unknown, because the connection broke or the remote hung, is settled by asking the remote for the
+ref. Turns of several legs that arrive while a push is under way go out together in the next one.
 """
 
 import re
@@ -13,13 +13,14 @@ from rooda.base import clock, files, secret_forms
 from rooda.errors import RoodaError
 from rooda.fleet import chain
 from rooda.fleet.chain import Entry
-from rooda.fleet.mirror import LONGEST_WORDS, NETWORK_TIMEOUT, Mirror, Unreachable, error_of
+from rooda.fleet.mirror import LONGEST_QUIET, LONGEST_WORDS, Mirror, Unreachable, error_of
 from rooda.git import command
+from rooda.processes.capture import TIMED_OUT
 
 DONE, REFUSED, REJECTED, UNREACHABLE = "done", "refused", "rejected", "unreachable"
 MOST_TRIES = 4  # pushes that fail without a reason although the remote answers
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 15.0  # seconds between tries
-QUESTION, FIRST_PUSH = 60.0, 120.0  # seconds until a question, and a first push, is given up; later pushes get longer
+FIRST_QUESTION, LONGEST_QUESTION = 10.0, 60.0  # seconds without an answer until a question is given up
 FORGES = (".github.com", ".gitlab.com", ".bitbucket.org")  # they limit pushes
 A_MINUTE, GATHER = 6, 2.0  # pushes a minute from which on turns wait for others, and for how many seconds
 MOST_DELETED = 200  # refs in one push
@@ -27,6 +28,7 @@ HEADS = "refs/heads/"
 Wait: TypeAlias = Callable[[float], bool]  # sleeps so many seconds; returns True if the caller must give up
 # Reasons of a remote that only mean that another push was quicker, or that the remote was busy.
 _RACE = re.compile(r"lock|failed to update ref|incorrect old value|already exists|atomic|transaction|fetch first|stale")
+_PROGRESS = re.compile(r"[A-Z][a-z]+(?: [a-z]+)*: +[0-9]+(?:%|,|$)")  # of the remote: "Resolving deltas: 100% (1/1)"
 
 
 class Result(NamedTuple):
@@ -63,6 +65,7 @@ class _Said(NamedTuple):
     done: bool = False
     by_rule: bool = False
     words: str = ""
+    hung: bool = False  # the push was given up; the remote may carry it out all the same
 
 
 class _Turn:
@@ -81,6 +84,8 @@ class Remote:
         host = re.match(r"(?:[a-z+]+://)?(?:[^/@]*@)?([^/:]*)", mirror.state)
         self._is_limited = host is not None and f".{host[1].lower()}".endswith(FORGES)
         self._pushed: list[float] = []  # when the last pushes began
+        self._quiet = mirror.quiet  # seconds without progress until a push is given up; longer if the remote is slow
+        self._least = self._patience = min(FIRST_QUESTION, mirror.quiet)  # seconds until a question is given up
         self._changed = threading.Condition()
         self._queue: list[_Turn] = []
         self._is_pushing = False
@@ -195,10 +200,10 @@ class Remote:
 
         `first`: makes the first try of a single change.
         """
-        pause, tries, timeout = FIRST_PAUSE, 0, FIRST_PUSH
+        pause, tries, quiet = FIRST_PAUSE, 0, self._quiet
         while True:
-            said = first(changes[0], objects) if first and not tries else self._all(url, changes, objects, timeout)
-            tries, timeout = tries + 1, min(2 * timeout, NETWORK_TIMEOUT)
+            said = first(changes[0], objects) if first else self._all(url, changes, objects, quiet)
+            first = None
             if said.done:
                 return Result(DONE, tip=changes[0].new)
             try:
@@ -206,19 +211,22 @@ class Remote:
             except Unreachable as problem:
                 if wait(pause):
                     return Result(UNREACHABLE, said.words or problem.what)
-                pause, tries = min(2 * pause, LONGEST_PAUSE), max(tries - 1, 1)
+                pause = min(2 * pause, LONGEST_PAUSE)
                 continue
+            tries += not said.hung or quiet == LONGEST_QUIET
+            quiet = min(2 * quiet, LONGEST_QUIET) if said.hung else quiet
             if result := _judged(changes, now, said, tries):
                 return result
             if wait(pause):
                 return Result(UNREACHABLE, said.words, changes[0].old)
             pause = min(2 * pause, LONGEST_PAUSE)
 
-    def _all(self, url: str, changes: Sequence[_Change], objects: Sequence[str], timeout: float) -> _Said:
+    def _all(self, url: str, changes: Sequence[_Change], objects: Sequence[str], quiet: float) -> _Said:
         """Push changes that belong together."""
-        found = self._send(url, changes, objects, len(changes) > 1, timeout).values()
+        found = self._send(url, changes, objects, len(changes) > 1, quiet).values()
         words = "; ".join(dict.fromkeys(each.words for each in found if each.words and "atomic push" not in each.words))
-        return _Said(all(each.done for each in found), any(each.by_rule for each in found), words)
+        by_rule, hung = any(each.by_rule for each in found), any(each.hung for each in found)
+        return _Said(all(each.done for each in found), by_rule, words, hung)
 
     def _grouped(self, change: _Change, objects: Sequence[str]) -> _Said:
         """Push together with all waiting refs. While another thread pushes, wait; it may push these refs as well."""
@@ -258,23 +266,27 @@ class Remote:
         changes: Sequence[_Change],
         objects: Sequence[str] = (),
         atomic: bool = False,
-        timeout: float = FIRST_PUSH,
+        quiet: float = 0.0,
     ) -> dict[str, _Said]:
         """Push once; return what git said of each ref."""
         leases = [f"--force-with-lease={change.ref}:{change.old}" for change in changes]
         specs = [f"{change.new}:{change.ref}" for change in changes]
         how = ["--atomic"] if atomic else []
-        self._pushed.append(clock.monotonic())
-        words = ("push", "--porcelain", "--no-verify", *how, *leases, "--", url, *specs)
-        done = self._mirror.ask(url, *words, borrowed=objects, timeout=timeout)
+        self._pushed.append(began := clock.monotonic())
+        words = ("push", "--porcelain", "--progress", "--no-verify", *how, *leases, "--", url, *specs)
+        done = self._mirror.ask(url, *words, borrowed=objects, quiet=quiet or self._quiet)
+        if not done.code:  # the next push may be as slow
+            self._quiet = min(max(self._mirror.quiet, 2 * (clock.monotonic() - began)), LONGEST_QUIET)
         rows = [row.split("\t") for row in files.to_text(done.out).split("\n")]
         told = {row[1].rpartition(":")[2]: (row[0], row[2]) for row in rows if len(row) == 3}
         remote = [row[7:].strip() for row in files.to_text(done.err).splitlines() if row.startswith("remote:")]
-        said = " ".join(filter(None, remote))
-        return {change.ref: _judged_row(told.get(change.ref), said, error_of(done)) for change in changes}
+        said = " ".join(row for row in remote if row and not _PROGRESS.match(row))
+        error, hung = error_of(done), done.code == TIMED_OUT
+        return {change.ref: _judged_row(told.get(change.ref), said, error)._replace(hung=hung) for change in changes}
 
     def _refs(self, url: str, *patterns: str) -> dict[str, str]:
-        done = self._mirror.ask(url, "ls-remote", "-q", "--refs", "--", url, *patterns, timeout=QUESTION)
+        done = self._mirror.ask(url, "ls-remote", "-q", "--refs", "--", url, *patterns, quiet=self._patience)
+        self._patience = min(2 * self._patience, LONGEST_QUESTION) if done.code == TIMED_OUT else self._least
         if done.code:
             raise Unreachable(f"{url} does not answer: {error_of(done)}")
         rows = (row.split("\t") for row in files.to_text(done.out).split("\n"))

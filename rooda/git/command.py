@@ -57,11 +57,13 @@ def run(
     protocols: str = "",
     objects: str = "",
     kept: Sequence[int] = (),
+    quiet: float = 0.0,
 ) -> Captured:
     """Run a git command in `cwd`, with another index file if `index` is given; exit code 127 if git is missing.
 
     `protocols`: those that git may use to fetch and push, such as "file"; none by default. `objects`: the folder that
-    git reads and writes objects in, if not the repository's own. `kept`: descriptors that git keeps open.
+    git reads and writes objects in, if not the repository's own. `kept`: descriptors that git keeps open. `quiet`:
+    seconds without output after which git is ended.
     Raises Interrupted at the user's second signal, or at the first with hooks, which may take any time.
     """
     inherited = os.environ if env is None else env
@@ -76,10 +78,11 @@ def run(
         used["GIT_OBJECT_DIRECTORY"] = objects
     if not literal:
         del used["GIT_LITERAL_PATHSPECS"]
-    quiet = [] if hooks else ["-c", f"core.hooksPath={os.devnull}"]
+    unhooked = [] if hooks else ["-c", f"core.hooksPath={os.devnull}"]
     words, variables = programs.arguments(programs.of(cwd, args, used), used)
-    argv = ["git", *_OPTIONS, *quiet, *words, *args]
-    return capture(argv, stdin=stdin, env=used | variables, cwd=cwd, timeout=timeout, brief=not hooks, kept=kept)
+    argv = ["git", *_OPTIONS, *unhooked, *words, *args]
+    used |= variables
+    return capture(argv, stdin=stdin, env=used, cwd=cwd, timeout=timeout, brief=not hooks, kept=kept, quiet=quiet)
 
 
 def warning(cwd: str) -> str:

@@ -40,13 +40,14 @@ def capture(
     brief: bool = True,
     most: int = 0,
     kept: Sequence[int] = (),
+    quiet: float = 0.0,
 ) -> Captured:
     """Run a program and return its exit code and output.
 
-    The code is 127 if it can't start, 124 on timeout, 125 if it prints more than `most` bytes. Raises Interrupted at
-    the user's second ending signal, or at the first if not `brief`, also if the signal killed the program directly.
-    With `most`, stdin is closed and descendants that keep the pipes open are not waited for. `kept`: descriptors that
-    the program keeps open.
+    The code is 127 if it can't start, 124 on timeout or after `quiet` seconds without output, 125 if it prints more
+    than `most` bytes. Raises Interrupted at the user's second ending signal, or at the first if not `brief`, also if
+    the signal killed the program directly. With `most`, stdin is closed and descendants that keep the pipes open are
+    not waited for. `kept`: descriptors that the program keeps open.
     """
     stop_request = StopRequest(1 if brief else 0)
     try:
@@ -58,7 +59,7 @@ def capture(
             said = (
                 _read_limited(child, most, timeout, stop_request)
                 if most
-                else _communicate(child, stdin, timeout, stop_request)
+                else _communicate(child, stdin, timeout, quiet, stop_request)
             )
         except Interrupted:
             _end(child)
@@ -83,10 +84,13 @@ def _start(
     )
 
 
-def _communicate(child: "subprocess.Popen[bytes]", stdin: bytes, timeout: float, stop_request: StopRequest) -> Captured:
+def _communicate(
+    child: "subprocess.Popen[bytes]", stdin: bytes, timeout: float, quiet: float, stop_request: StopRequest
+) -> Captured:
     import subprocess
 
     last, said = clock.monotonic() + timeout, stdin or None
+    size, until = 0, clock.monotonic() + quiet if quiet else last  # bytes printed, and when that is too long ago
     while True:
         try:
             out, err = child.communicate(said, max(0.0, min(LOOK, last - clock.monotonic())))
@@ -95,9 +99,12 @@ def _communicate(child: "subprocess.Popen[bytes]", stdin: bytes, timeout: float,
             said = None  # sent with the first call
             if stop_request.signal:
                 raise Interrupted(stop_request.signal) from None
-            if clock.monotonic() >= last:
+            if quiet and (printed := len(late.stdout or b"") + len(late.stderr or b"")) > size:
+                size, until = printed, clock.monotonic() + quiet
+            if clock.monotonic() >= min(last, until):
                 ending.signal_group(child.pid, signal.SIGKILL)  # kills its descendants too
-                return Captured(TIMED_OUT, late.stdout or b"", f"no answer within {timeout:g}s".encode())
+                why = f"no answer within {timeout:g}s" if until >= last else f"no progress for {quiet:g}s"
+                return Captured(TIMED_OUT, late.stdout or b"", why.encode())
 
 
 def _read_limited(child: "subprocess.Popen[bytes]", most: int, timeout: float, stop_request: StopRequest) -> Captured:

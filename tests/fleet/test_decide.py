@@ -24,6 +24,7 @@ ENDS: list[Any] = [
     {"kind": "refused", "worker": "blue", "why": "no"},
     {"kind": "lost", "why": "git"},
     {"kind": "handed-back", "why": "drain"},
+    {"kind": "handed-back", "why": "git server away", "away": True},
     {"kind": "parked", "by": "poison", "reason": "3 workers lost it"},
     {},
 ]
@@ -114,6 +115,16 @@ def test_FL_11_orders_wait_for_the_worker_and_are_passed_on_once() -> None:
     assert decide.to_pass(state) == []
     heard = decide.turned(state, {"leg": 1, "turn": 1, "heard": note["id"]}, STAMP)
     assert heard.notes == () and decide.lost(state).notes == (note,)
+
+
+def test_FL_10_a_repository_that_does_not_answer_is_not_asked_all_the_time() -> None:
+    """The next leg waits, keeps what the user said, and goes before the backlog; a drained one begins at once."""
+    state = decide.passed(decide.ordered(running(), order("say"), STAMP), [{"id": 1}])
+    away = decide.ended(state, {"kind": "handed-back", "why": "git", "away": True}, 100.0, STAMP, TOMORROW)
+    assert decide.step(away, 100.0) == (False, decide.AWAY) and decide.step(away, 100.0 + decide.AWAY).leg
+    assert [each["text"] for each in decide.queued(away).notes] == ["look"] and decide.rank(away) == 1
+    drained = decide.ended(state, {"kind": "handed-back", "why": "drain"}, 100.0, STAMP, TOMORROW)
+    assert decide.step(drained, 100.0).leg and not drained.notes
 
 
 def test_FL_15_retries_begin_anew_and_end() -> None:

@@ -17,6 +17,7 @@ import pytest
 from rooda.errors import RoodaError
 from rooda.fleet import chain
 from rooda.fleet.chain import TURN
+from rooda.fleet.mirror import Unreachable
 from rooda.fleet.remote import Update
 from tests.kit.fleet_git import Worker, git, give_up, new_remote, subjects, wait
 from tests.kit.processes import until
@@ -109,12 +110,17 @@ def test_FL_01_random_histories_of_two_workers(seed: int, tmp_path: Path) -> Non
 
 
 class Proxy:
-    """Forwards connections to a port, and cuts the next one after so many bytes from one of its ends."""
+    """Forwards connections to a port, and cuts the next one after so many bytes from one of its ends.
+
+    While `hangs`, such a connection stays open instead, and so does every later one: nothing moves.
+    """
 
     def __init__(self, port: int) -> None:
         self._port, self._listener = port, socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         self.cut: tuple[str, int] | None = None  # ("up" | "down", bytes) for the next connection
+        self.hangs = False
+        self.held: list[socket.socket] = []
         self.moved: list[dict[str, int]] = []
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -122,6 +128,9 @@ class Proxy:
         with suppress(OSError):
             while True:
                 near, _ = self._listener.accept()
+                if self.hangs and not self.cut:
+                    self.held.append(near)
+                    continue
                 far = socket.create_connection(("127.0.0.1", self._port))
                 cut, self.cut = self.cut, None
                 counts = {"up": 0, "down": 0}
@@ -140,7 +149,9 @@ class Proxy:
                 counts[way] += len(data)
                 if counts[way] == limit:
                     break
-            if limit >= 0:
+            if limit >= 0 and self.hangs:
+                self.held += [source, target]
+            elif limit >= 0:
                 for each in (source, target):
                     each.shutdown(socket.SHUT_RDWR)
             else:
@@ -205,6 +216,56 @@ def test_FL_01_a_push_that_is_cut_leaves_the_old_tip_or_the_new_one(cuts: int, p
             count += 1
             assert len(subjects(remote, 1)) == 2 + count
     git(remote, "fsck", "--strict", "--connectivity-only")
+
+
+@pytest.mark.parametrize(("way", "part"), [("up", 0.0), ("up", 0.6), ("up", 0.8), ("down", 0.5), ("down", 0.8)])
+def test_FL_10_a_remote_that_hangs_is_asked_again(way: str, part: float, proxy: Proxy, tmp_path: Path) -> None:
+    """The connection of a push stays open and says nothing more: the push is given up, and counts once in the end."""
+    blue = Worker(tmp_path, "blue", f"git://127.0.0.1:{proxy.port}/remote.git", insecure=True, quiet=0.5)
+    remote = str(tmp_path / "remote.git")
+    number = blue.add()
+    blue.claim(number)
+    blue.clone()
+    blue.begin()
+    before = len(proxy.moved)
+    assert blue.turn(number).kind == "done"
+    whole = proxy.moved[before][way]
+    Path(blue.root, "a.txt").write_text("changed\n")
+    turn, waits = blue.make_turn(number), list[float]()
+    proxy.hangs, proxy.cut = True, (way, int(whole * part))
+
+    def goes_on(seconds: float) -> bool:
+        waits.append(seconds)
+        proxy.hangs = False
+        return False
+
+    assert blue.push_turn(number, turn, goes_on).kind == "done"
+    assert waits and len(proxy.held) >= 2
+    proxy.hangs = True
+    with pytest.raises(Unreachable, match="no progress"):
+        blue.mirror.fetch(number)
+    proxy.hangs = False
+    assert blue.mirror.fetch(number) == turn.commit
+    assert subjects(remote, 1)[2:] == ["turn 1 of 1 by blue", "turn 2 of 1 by blue"]
+    git(remote, "fsck", "--strict", "--connectivity-only")
+
+
+def test_FL_10_a_slow_remote_gets_more_time(tmp_path: Path) -> None:
+    """A hook of the remote that says nothing for longer than a push waits: later tries wait longer, and one arrives."""
+    url = new_remote(tmp_path)
+    blue = Worker(tmp_path, "blue", url, quiet=0.5)
+    number = blue.add()
+    blue.claim(number)
+    blue.clone()
+    blue.begin()
+    hook = Path(url, "hooks", "pre-receive")
+    hook.write_text(f"#!/bin/sh\ncat > /dev/null; echo >> {tmp_path}/asked; sleep 1.5\n")
+    hook.chmod(0o755)
+    assert blue.turn(number).kind == "done"
+    tries = len((tmp_path / "asked").read_text())
+    assert blue.turn(number).kind == "done"
+    assert tries > 1 and len((tmp_path / "asked").read_text()) == tries + 1
+    assert subjects(url, 1)[2:] == ["turn 1 of 1 by blue", "turn 2 of 1 by blue"]
 
 
 SPY = """#!/bin/sh

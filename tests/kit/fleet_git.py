@@ -52,7 +52,7 @@ def new_remote(folder: Path, files: Mapping[str, str] = {"a.txt": "a\n"}) -> str
 class Worker:
     """A machine: its mirror, its clones, and the tip that it believes in."""
 
-    def __init__(self, home: Path, name: str, url: str, **more: str | bool) -> None:
+    def __init__(self, home: Path, name: str, url: str, **more: str | bool | float) -> None:
         self.name, self.home = name, home / name
         self.mirror = Mirror(str(self.home), "0123456789ab", url, **more)  # type: ignore[arg-type]
         self.remote = Remote(self.mirror)
