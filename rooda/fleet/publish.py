@@ -163,9 +163,13 @@ class Publisher:
         for path in (own, os.path.join(own, "objects"), os.path.join(own, "objects", "info")):
             if not files.is_folder(path):
                 raise GitProblem(f"{path} is not a folder any more, so the clone can't be read.")
-        files.replace_unsynced(
-            os.path.join(own, "objects", "info", "alternates"), files.to_bytes(f"{self._mirror.objects}\n")
-        )
+        path, lent = os.path.join(own, "objects", "info", "alternates"), files.to_bytes(f"{self._mirror.objects}\n")
+        try:
+            is_ours = files.read_ours(path) == lent
+        except OSError:
+            is_ours = False
+        if not is_ours:
+            files.replace_unsynced(path, lent)
 
     def _refs(self, branch: str) -> tuple[dict[str, str], str]:
         """Return the refs of the clone that travel with a turn, and a sentence if there are too many."""
