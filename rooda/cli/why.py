@@ -19,8 +19,9 @@ from rooda.settings.where import where
 @click.argument("name", required=False, shell_complete=tab_loops)
 @click.option("--iteration", type=click.IntRange(min=1), metavar="N", help="Only this iteration.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.option("--elsewhere", is_flag=True, hidden=True, help="A run without an end may go on on another machine.")
 @click.pass_context
-def why(ctx: click.Context, name: str | None, iteration: int | None, as_json: bool) -> int:
+def why(ctx: click.Context, name: str | None, iteration: int | None, as_json: bool, elsewhere: bool) -> int:
     """Explain each decision of the latest run, or of NAME's latest run: the rule and the line of evidence."""
     workspace = where(ctx).workspace
     folder = run_folder.latest(workspace, name)
@@ -31,7 +32,7 @@ def why(ctx: click.Context, name: str | None, iteration: int | None, as_json: bo
         return OK
     if iteration:
         folder = session_with(workspace, folder, iteration, alone=os.path.basename(folder) == name)
-    live = is_live(workspace, folder)
+    live = elsewhere or is_live(workspace, folder)
     if not live:
         say_if_unsigned(folder)
     found = decisions(workspace, folder, keys(), live)

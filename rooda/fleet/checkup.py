@@ -11,7 +11,7 @@ from rooda.agents import preflight
 from rooda.base import clock, dirs, files
 from rooda.errors import RoodaError
 from rooda.fleet import ticket as tickets
-from rooda.fleet.mirror import Mirror, without_credentials
+from rooda.fleet.mirror import Mirror, clone_environment
 from rooda.fleet.names import DAY
 from rooda.fleet.options import fleet_settings
 from rooda.fleet.policy import Policy
@@ -143,7 +143,7 @@ def is_public(mirror: Mirror) -> bool:
     """True if the state remote can be read without a login."""
     if not re.match(r"https?://", mirror.state):
         return False
-    clean = {**without_credentials(os.environ), "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    clean = {**clone_environment(os.environ), "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
     stranger = Mirror(dirs.data("fleet"), "stranger", mirror.state, insecure=True, environ=clean)
     stranger.make()
     done = stranger.ask(

@@ -16,11 +16,13 @@ from rooda.fleet import board, names
 from rooda.fleet.desk import Added, Desk
 from rooda.fleet.ticket import ANYWHERE
 from rooda.loops import configuration
-from rooda.loops.options import DASH_H, InOrder, Value
+from rooda.loops.options import DASH_H, Value
 from rooda.settings.types import AMOUNT
 from rooda.settings.where import Where, where
 from rooda.tasks import model, view
 from rooda.tasks.cli_add import add_command, own_options
+from rooda.tasks.cli_land import landing_options
+from rooda.tasks.cli_list import board_group, watched
 from rooda.tasks.model import PRIORITIES, Task
 from rooda.views.live import is_terminal, size
 from rooda.views.say import say, warned
@@ -35,15 +37,7 @@ def desk_of(here: Where, added: Added = Added()) -> Desk:  # noqa: B008  # a Nam
     return Desk(here, warned(configuration.load(here.workspace, here.config)), added)
 
 
-@click.group(
-    cls=InOrder,
-    invoke_without_command=True,
-    context_settings=DASH_H,
-    short_help="Work off a list of tasks on several machines.",
-)
-@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs; with --watch one line per refresh.")
-@click.option("--watch", is_flag=True, help="Refresh every second, until Ctrl+C.")
-@click.pass_context
+@board_group("Work off a list of tasks on several machines.")
 def tasks(ctx: click.Context, as_json: bool, watch: bool) -> int:
     """Work off a list of tasks on the workers of a fleet.
 
@@ -51,13 +45,7 @@ def tasks(ctx: click.Context, as_json: bool, watch: bool) -> int:
     """
     if ctx.invoked_subcommand:
         return OK
-    pictures = _pictures(desk_of(where(ctx)), as_json, watch)
-    if watch:
-        from rooda.views.watching import watching
-
-        return watching(pictures, as_json)
-    say("\n".join(next(pictures)))
-    return OK
+    return watched(_pictures(desk_of(where(ctx)), as_json, watch), as_json, watch)
 
 
 def _pictures(desk: Desk, as_json: bool, watch: bool) -> Iterator[list[str]]:
@@ -291,7 +279,7 @@ def why(ctx: click.Context, number: int) -> int:
     desk = desk_of(where(ctx))
     found = desk.find(number)
     say("\n".join(map(escape_line, board.reasons(found))))
-    return _with_events(desk, number, ["why"]) if found.fleet.get("turn") else OK
+    return _with_events(desk, number, ["why", "--elsewhere"]) if found.fleet.get("turn") else OK
 
 
 @tasks.command(short_help="Sum up what a task used.")
@@ -343,17 +331,7 @@ tasks.context_settings = DASH_H
 
 
 @tasks.command(short_help="Bring finished work to its target branch.")
-@click.option(
-    "--attempts",
-    type=click.IntRange(0),
-    default=2,
-    show_default=True,
-    metavar="N",
-    help="How often a task returns to its agent after a conflict or a red gate.",
-)
-@click.option("--no-gates", is_flag=True, help="Land even if there are no gates to check the work.")
-@click.option("-y", "--yes", is_flag=True, help="Land changes to rooda.toml, gates and CI files without asking.")
-@click.option("--target", default="", metavar="BRANCH", help="Land only tasks for this branch.")
+@landing_options
 @click.pass_context
 def land(ctx: click.Context, /, target: str, **typed: Any) -> int:
     """Bring completed tasks to their target branch, on a worker; a second landing of a target joins the first."""

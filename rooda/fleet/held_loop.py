@@ -2,10 +2,11 @@
 
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from rooda.agents import command
-from rooda.base import files
+from rooda.base import files, json
 from rooda.base.json import Json
 from rooda.fleet import preparation
 from rooda.fleet.link import Server
@@ -21,6 +22,14 @@ from rooda.tasks.model import Limits
 LOOK = 5.0  # seconds for which the thread that reads orders sleeps at most
 NOTES = ("say", "answer", "set")  # orders for the agent
 TURN_ENDS = ("pause", "hold", "hand-back")  # orders that the loop follows at the end of its turn
+
+
+class Note(NamedTuple):
+    """An order for the agent: something that the user said or answered, or a change of the task."""
+
+    id: int = 0
+    text: str = ""
+    fields: Any = None  # of the task, that an order to change it sets
 
 
 class HeldLoop:
@@ -62,20 +71,20 @@ class HeldLoop:
         finally:
             server.close()
 
-    def give(self, notes: Sequence[Json]) -> None:
+    def give(self, notes: Iterable[Note]) -> None:
         """Leave what the user said, answered or set for the loop's next turn."""
         newest = run_folder.latest(self.workspace, None)
         if not newest:
             return
         run = os.path.basename(newest)
         for note in notes:
-            change = _change(note.get("fields") or {})
-            text = str(note.get("text", "")) or editing.note_of(change)
+            change = _change(note.fields or {})
+            text = note.text or editing.note_of(change)
             if limits := editing.limits_of(change):
                 messages.leave(self.workspace, run, self._kind, messages.LIMITS, limits=limits)
             if text and registry.KINDS[self._kind].hears_notes:
                 messages.leave(self.workspace, run, self._kind, messages.NOTE, text[: messages.LONGEST])
-            self._given = max(self._given, int(note.get("id", 0)))
+            self._given = max(self._given, note.id)
 
     def heard(self) -> int:
         """Return the newest note that the closed turn has heard; notes given during a turn are for the next one."""
@@ -115,7 +124,7 @@ class HeldLoop:
     def _follow(self, order: Json) -> None:
         word, why = order.get("order"), str(order.get("why", ""))
         if word in NOTES:
-            self.give([order])
+            self.give([json.decode(Note, order)])
         elif word in TURN_ENDS and not order.get("now"):
             self.handed_back = why or word
         else:

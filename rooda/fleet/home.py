@@ -1,6 +1,7 @@
 """Brings a task of the fleet home: a clone of its own in the current folder, which no worker touches any more."""
 
 import os
+import shlex
 
 from rooda import __version__
 from rooda.base import clock, files
@@ -49,6 +50,10 @@ def take(desk: Desk, number: int, folder: str, yes: bool) -> int:
     )
     _cut_loose(folder, ticket.repository)
     say(f"Task {number} is in {restored.workspace}")
+    if restored.turn is None:
+        there = shlex.quote(os.path.relpath(restored.workspace))
+        say(f"It has no turn yet. Start it: cd {there} && {shlex.join(['rooda', *words])}")
+        return OK
     return _say_next(restored.workspace, yes)
 
 

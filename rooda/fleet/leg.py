@@ -17,7 +17,7 @@ from rooda.errors import FAILED, OK, RoodaError
 from rooda.fleet import chain, policy, preparation, publish, restore
 from rooda.fleet import ticket as tickets
 from rooda.fleet.chain import TURN, Entry, Record
-from rooda.fleet.held_loop import HeldLoop
+from rooda.fleet.held_loop import HeldLoop, Note
 from rooda.fleet.mirror import Mirror, Unreachable
 from rooda.fleet.options import FleetSettings, fleet_settings
 from rooda.fleet.port import Desk, Land, Lost, Order, Place, Work
@@ -266,7 +266,7 @@ class Leg:
         argv = work.argv_of(self._home, self._task, workspace, config)
         self._loop.workspace = workspace
         if "resume" in argv:
-            self._loop.give([{"text": self._task.prompt}, *self._order.notes])
+            self._loop.give([Note(text=self._task.prompt), *(json.decode(Note, each) for each in self._order.notes)])
         code = self._loop.run(argv, self._loop_environment(), os.path.join(self._home, "out"))
         if self._loop.failure:
             raise self._loop.failure

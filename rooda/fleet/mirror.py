@@ -54,7 +54,7 @@ class Object(NamedTuple):
     data: bytes
 
 
-def without_credentials(environ: Mapping[str, str]) -> dict[str, str]:
+def clone_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment for git commands in a clone that an agent can write to."""
     from rooda.base.secret_names import looks_secret
 
@@ -115,9 +115,7 @@ class Mirror:
         self.prefix = prefix
         self.quiet = self._quiet = quiet  # and of the next fetch
         self._environ = {**(os.environ if environ is None else environ), **_NO_QUESTIONS}
-        self.repo = Repo(
-            self.folder, self.folder, "", self.folder, self.folder, without_credentials(self._environ), True
-        )
+        self.repo = Repo(self.folder, self.folder, "", self.folder, self.folder, clone_environment(self._environ), True)
 
     def ref(self, number: int) -> str:
         """Return the name of a task's ref in the state remote."""

@@ -14,7 +14,7 @@ from rooda.base.json import Json, loads
 from rooda.errors import RoodaError
 from rooda.fleet import chain
 from rooda.fleet.chain import HEADS, Entry, Record
-from rooda.fleet.mirror import Mirror, without_credentials
+from rooda.fleet.mirror import Mirror, clone_environment
 from rooda.fleet.scan import Leak, Scan
 from rooda.git import command, objects, traces, work_tree
 from rooda.git.private import PrivateFiles
@@ -95,7 +95,7 @@ class Publisher:
         known = os.environ if environ is None else environ
         top, inner = os.path.realpath(folder), prefix.strip("/")
         self._workspace, own = os.path.normpath(os.path.join(top, inner)), os.path.join(top, ".git")
-        self._repo = Repo(self._workspace, top, f"{inner}/" if inner else "", own, own, without_credentials(known))
+        self._repo = Repo(self._workspace, top, f"{inner}/" if inner else "", own, own, clone_environment(known))
         self._index = os.path.join(self._repo.folder, "rooda", "fleet.index")
         files.make_folder(os.path.dirname(self._index))
         work_tree.copy_index(os.path.join(own, "index"), self._index)  # before the agent can stage anything

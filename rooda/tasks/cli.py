@@ -3,20 +3,11 @@
 import click
 
 from rooda.errors import OK
-from rooda.loops.options import DASH_H, InOrder
 from rooda.settings.where import where
 from rooda.tasks import cli_add, cli_land, cli_list, cli_run
 
 
-@click.group(
-    cls=InOrder,
-    invoke_without_command=True,
-    context_settings=DASH_H,
-    short_help="Work off a list of tasks, several at once.",
-)
-@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs; with --watch one line per refresh.")
-@click.option("--watch", is_flag=True, help="Refresh every second, until Ctrl+C.")
-@click.pass_context
+@cli_list.board_group("Work off a list of tasks, several at once.")
 def tasks(ctx: click.Context, as_json: bool, watch: bool) -> int:
     """Work off a list of tasks, each in a clone of its own, and land the results.
 

@@ -1,6 +1,6 @@
 """`rooda tasks land`: runs the merge queue."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -19,18 +19,30 @@ def register(group: click.Group) -> None:
     group.add_command(land)
 
 
-@click.command(short_help="Bring finished work to its target branch.", context_settings=DASH_H)
-@click.option(
-    "--attempts",
-    type=click.IntRange(0),
-    default=2,
-    show_default=True,
-    metavar="N",
-    help="How often a task returns to its agent after a conflict or a red gate.",
+_LANDING = (
+    click.option(
+        "--attempts",
+        type=click.IntRange(0),
+        default=2,
+        show_default=True,
+        metavar="N",
+        help="How often a task returns to its agent after a conflict or a red gate.",
+    ),
+    click.option("--no-gates", is_flag=True, help="Land even if there are no gates to check the work."),
+    click.option("-y", "--yes", is_flag=True, help="Land changes to rooda.toml, gates and CI files without asking."),
+    click.option("--target", default="", metavar="BRANCH", help="Land only tasks for this branch."),
 )
-@click.option("--no-gates", is_flag=True, help="Land even if there are no gates to check the work.")
-@click.option("-y", "--yes", is_flag=True, help="Land changes to rooda.toml, gates and CI files without asking.")
-@click.option("--target", default="", metavar="BRANCH", help="Land only tasks for this branch.")
+
+
+def landing_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of every landing, on this machine and in the fleet."""
+    for option in reversed(_LANDING):
+        command = option(command)
+    return command
+
+
+@click.command(short_help="Bring finished work to its target branch.", context_settings=DASH_H)
+@landing_options
 @click.option("--pr", "pull", is_flag=True, help="Push each branch and open a pull request through gh or glab instead.")
 @click.option("--merge", is_flag=True, help="With --pr: merge pull requests whose checks are green.")
 @click.option("--watch", is_flag=True, help="With --pr: poll the pull requests until all are merged.")

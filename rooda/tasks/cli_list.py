@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +11,7 @@ import click
 from rooda.base.text import escape_line
 from rooda.errors import OK, Undecided, UsageProblem
 from rooda.loops import configuration
-from rooda.loops.options import DASH_H, items, place_of_tab
+from rooda.loops.options import DASH_H, InOrder, items, place_of_tab
 from rooda.run import questions
 from rooda.settings.where import Where, where
 from rooda.tasks import editing, model, orders, progress, view
@@ -31,9 +31,27 @@ NONE = 'No tasks yet. Add one: rooda tasks add "Fix the flaky login test"'
 ROOM = 80  # columns of the board if it is not on a terminal
 
 
+def board_group(short_help: str) -> Callable[[Callable[..., int]], click.Group]:
+    """Make the function that shows the board the group of the commands for tasks, here or in the fleet."""
+
+    def made(function: Callable[..., int]) -> click.Group:
+        as_json = click.option(
+            "--json", "as_json", is_flag=True, help="As JSON, for programs; with --watch one line per refresh."
+        )
+        watch = click.option("--watch", is_flag=True, help="Refresh every second, until Ctrl+C.")
+        group = click.group(cls=InOrder, invoke_without_command=True, context_settings=DASH_H, short_help=short_help)
+        return group(as_json(watch(click.pass_context(function))))
+
+    return made
+
+
 def board(here: Where, as_json: bool, watch: bool) -> int:
     """Show all tasks; with `watch`, refresh them until Ctrl+C."""
-    pictures = _pictures(store_of(here), here, as_json, watch)
+    return watched(_pictures(store_of(here), here, as_json, watch), as_json, watch)
+
+
+def watched(pictures: Iterator[list[str]], as_json: bool, watch: bool) -> int:
+    """Show the first of a board's pictures; with `watch`, one after the other until Ctrl+C."""
     if watch:
         from rooda.views.watching import watching
 

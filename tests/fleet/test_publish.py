@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rooda.fleet import chain
-from rooda.fleet.mirror import without_credentials
+from rooda.fleet.mirror import clone_environment
 from rooda.git.repository import GitProblem
 from tests.kit.fleet_git import Worker, git, new_remote
 
@@ -248,7 +248,7 @@ def test_FL_12_nothing_of_the_clone_runs_and_no_git_in_it_has_a_credential(
 
 def test_FL_12_credentials_are_removed_from_an_environment() -> None:
     """The variables of the row, and every name that looks like a key, are gone; git's own settings stay."""
-    kept = without_credentials({**SECRETS, "MY_API_KEY": "x", "PATH": "/bin", "GIT_CONFIG_NOSYSTEM": "1", "LANG": "C"})
+    kept = clone_environment({**SECRETS, "MY_API_KEY": "x", "PATH": "/bin", "GIT_CONFIG_NOSYSTEM": "1", "LANG": "C"})
     assert kept == {"PATH": "/bin", "GIT_CONFIG_NOSYSTEM": "1", "LANG": "C"}
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -184,6 +185,34 @@ def test_FL_15_a_task_is_taken_home_with_its_state(site: Site) -> None:
     assert "completed" in ran.stdout + ran.stderr
     assert len((home / "work.txt").read_text().splitlines()) > lines
     assert git(home, "remote", "get-url", "--push", "origin") == str(site.origin)
+
+
+def test_FL_15_a_task_that_has_not_begun_is_taken_home_with_its_start(site: Site) -> None:
+    """No worker ever ran it: the words printed start its loop in the clone."""
+    number = add(site, "It's new", "-n", "1")
+    said = site.tasks("take", str(number))
+    start = said.split("Start it: ")[1].splitlines()[0]
+    words = shlex.split(start.split(" && ")[1])
+    assert start.startswith(f"cd {number} && rooda ") and "It's new" in words
+    ran = site.rooda("-C", str(site.desk / str(number)), *words[1:], code=None)
+    assert "completed" in ran.stdout + ran.stderr and len(site.calls) == 1
+
+
+def test_FL_14_a_task_that_was_handed_back_is_not_called_cut_off(site: Site) -> None:
+    """Its run has no end in the ref, since it goes on on the next worker; `why` gives the fleet's reason."""
+    name = f"drained-{os.urandom(4).hex()}"
+    blue = site.worker(name, pool=site.folder.name)
+    site.hold()
+    number = add(site, "Write", "-n", "3")
+    until(lambda: len(site.calls) == 1, 60)
+    site.rooda("worker", "drain", name, "--no-wait")
+    until(lambda: "Draining" in site.logs(), 20)
+    site.release()
+    assert blue.wait(60) == 0
+    site.until(number, "waiting")
+    said = site.tasks("why", str(number))
+    assert f"Task {number} is waiting: {name} is drained." in said
+    assert "cut off" not in said and "began" in said
 
 
 def test_FL_15_answers_and_notes_reach_the_next_prompt(site: Site) -> None:
