@@ -182,8 +182,7 @@ class Campaign:
         machine = self.machines[name]
         machine.signal_all(signal.SIGSTOP)
         time.sleep(long)
-        for pid in machine.pids():
-            os.kill(pid, signal.SIGCONT)
+        machine.signal_all(signal.SIGCONT)
         self.again(name)
 
     def stop_worker(self, name: str) -> None:

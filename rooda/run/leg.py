@@ -29,6 +29,7 @@ class Leg:
         self._link = link
         self._ending = ""
         self._closed: Json = {}  # the event that closed a turn which is not published yet
+        self._has_call = False  # an agent's call has ended since the last turn was published
 
     def close_turn(self, record: Json) -> None:
         """Report that a turn is closed; called after its last event is written.
@@ -41,6 +42,14 @@ class Leg:
         except OSError:
             raise Interrupted(TERMINATED - 128) from None
 
+    def end_call(self, record: Json) -> None:
+        self._has_call = True
+
+    def close_part(self, record: Json) -> None:
+        """Publish a part of an iteration, too, if an agent worked in it: a take-over does not repeat its calls."""
+        if self._has_call:
+            self.close_turn(record)
+
     def publish(self, event: object = None) -> None:
         """Wait until the worker has published the closed turn, if there is one.
 
@@ -48,7 +57,7 @@ class Leg:
         """
         if self._closed:
             self._ending = str(self.ask({"turn": _said(self._closed)}).get("end", "")) or self._ending
-            self._closed = {}
+            self._closed, self._has_call = {}, False
 
     @property
     def ended(self) -> Cause | None:

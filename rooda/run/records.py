@@ -117,6 +117,7 @@ class LoopKind(NamedTuple):
     turn_of: TurnOf = turn_of
     turn_ends: tuple[str, ...] = ("iteration.ended",)  # events that end an iteration; only the top level counts
     turn_part: str = ""  # event that begins a part of an iteration, if a resume continues a cut-off iteration
+    part_ends: tuple[str, ...] = ()  # events within an iteration: a resume does not repeat the calls before them
 
     def family(self, loop: str) -> str:
         """Return the name under which a loop's snapshots are pruned together."""

@@ -230,6 +230,8 @@ class Session:
             self._events.subscribe(recorder.after, events)
         if self._leg:
             self._events.subscribe_ahead(self._leg.publish, ("resting",))
+            self._events.subscribe(self._leg.end_call, ("agent.ended",))
+            self._events.subscribe(self._leg.close_part, owner.kind.part_ends)
             self._events.subscribe(self._leg.close_turn, owner.kind.turn_ends)
         if problem := signing.problem():
             self._events.warn(problem)

@@ -20,7 +20,12 @@ def _turn_of(event: str, facts: Mapping[str, Any]) -> tuple[bool, int | None]:
 
 
 KIND = LoopKind(
-    "flow", moments={"error": "stuck"}, turn_events=("node.boundary",), turn_of=_turn_of, turn_ends=("node.boundary",)
+    "flow",
+    moments={"error": "stuck"},
+    turn_events=("node.boundary",),
+    turn_of=_turn_of,
+    turn_ends=("node.boundary",),
+    part_ends=("node.answered",),
 )
 
 

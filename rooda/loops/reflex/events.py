@@ -22,6 +22,7 @@ KIND = LoopKind(
     turn_of=_turn_of,
     turn_ends=("reflex.block",),
     turn_part="reflex.phase",
+    part_ends=("reflex.phase",),
 )
 
 
