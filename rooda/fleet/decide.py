@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from rooda.base import json
 from rooda.base.json import Json
-from rooda.errors import Cause
+from rooda.errors import FAILED, Cause
 from rooda.fleet.port import PROTOCOL
 from rooda.tasks import model, outcome
 from rooda.tasks.model import Task
@@ -95,9 +95,8 @@ def memo(state: State) -> dict[str, Json | str]:
 
 def landed(done: list[Json]) -> Json:
     """Return what all who joined a landing are told: what each look said, and the highest exit code."""
-    text = "\n".join(filter(None, (str(each.get("text", "")).strip() for each in done)))
-    told = {"text": text, "code": max(int(each.get("code", 0)) for each in done)}
-    return {**done[-1], **{key: told[key] for key in told if key in done[-1]}}
+    text = "\n".join(filter(None, (str(each.get("text") or each.get("why") or "").strip() for each in done)))
+    return {**done[-1], "text": text, "code": max(int(each.get("code", FAILED)) for each in done)}
 
 
 def step(state: State, now: float) -> Step:

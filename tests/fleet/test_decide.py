@@ -175,3 +175,5 @@ def test_FL_15_who_joins_a_landing_hears_all_of_it() -> None:
         [{"kind": "done", "code": 4, "text": "Task 1 landed\n"}, {"kind": "done", "code": 0, "text": ""}]
     )
     assert said == {"kind": "done", "code": 4, "text": "Task 1 landed"}
+    failed = decide.landed([{"kind": "lost", "why": "blue could not work on it (OSError)"}])
+    assert (failed["code"], failed["text"]) == (1, "blue could not work on it (OSError)")
