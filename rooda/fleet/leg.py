@@ -274,7 +274,8 @@ class Leg:
         over = {"code": code, "facts": json.encode(facts)} if code in (OK, FAILED) else {}
         if self._loop.has_closed_turn or over:
             self._publish_turn(over)
-        if self._loop.handed_back and facts.state == run_ended.PAUSED and not (facts.cause and facts.cause.limit):
+        is_paused = facts.state == run_ended.PAUSED and not (facts.cause and facts.cause.limit)
+        if self._loop.handed_back and (is_paused or (self._loop.is_ended and not over)):
             return {"kind": "handed-back", "why": self._loop.handed_back}
         said = results.said(os.path.join(self._home, "out"), self._loop.printed)
         return {

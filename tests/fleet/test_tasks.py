@@ -122,6 +122,22 @@ def test_FL_11_a_drained_worker_repeats_nothing_and_exits_with_0(site: Site) -> 
     assert next(row for row in site.chain(number) if row.startswith("turn")).endswith(f"by {name}")
 
 
+def test_FL_05_a_worker_that_is_ended_hands_its_tasks_on_at_once(site: Site) -> None:
+    """SIGTERM, as from a service manager: it does not wait for the agent; another worker makes the turn again."""
+    blue = site.worker("blue", pool=site.folder.name)
+    site.hold()
+    number = add(site, "Write", "-n", "2")
+    until(lambda: len(site.calls) == 1, 60)
+    blue.send_signal(signal.SIGTERM)
+    assert blue.wait(20) == 143
+    assert "its worker was ended" in site.logs().split("Draining")[1]
+    site.release()
+    site.worker("red", pool=site.folder.name)
+    assert site.until(number, "completed", "parked", "failed")["state"] == "completed"
+    assert len(site.calls) == 3
+    assert git(site.origin, "show", f"{site.task(number)['details']['branch']}:work.txt").splitlines() == ["line"] * 2
+
+
 def test_FL_15_a_running_task_hears_of_a_change(site: Site) -> None:
     """A lower limit ends the loop after the turn that runs, and the next prompt has the new text."""
     site.worker("blue", pool=site.folder.name)
