@@ -9,10 +9,11 @@ from benchmarks.bench import ROOT
 from benchmarks.contenders import BASH, FLOOR, ROODA, UNSYNCED
 from benchmarks.faults.table import COLUMNS
 from benchmarks.faults.table import table as faults_table
+from benchmarks.fleet import table as fleet
 from benchmarks.measure import Failed
 from benchmarks.peers.today import OURS, TOOLS, Tool
 
-DOCUMENTS = ("README.md", "docs/figures.md", "docs/comparison.md")
+DOCUMENTS = ("README.md", "docs/figures.md", "docs/comparison.md", "docs/fleet.md")
 NEEDED = ("README.md", "<!-- figures:begin -->")
 Found = dict[str, Any]
 Make = Callable[[Found, str], str]
@@ -263,5 +264,8 @@ BLOCKS: dict[str, Make] = {
     "endings": _when_measured("left", endings),
     "growth": _when_measured("growth", growth),
     "soak": _soak,
+    "fleet-faults": fleet.faults,
+    "fleet-figures": fleet.figures,
+    "fleet-saturation": fleet.saturation,
     "faults": lambda found, folder: faults_table(os.path.join(folder, "kills.json")),
 }

@@ -9,6 +9,7 @@ from rooda.errors import UsageProblem
 PROTOCOL = 1  # of tickets and orders; a worker serves this one and the one before
 SCHEME = "temporal://"
 PORT = 7233
+BEATS = 12  # proofs of life of each leg within one heartbeat timeout
 NOW, AT_TURN = "now", "turn"  # `at` of the order to hand a task back: end its loop, or let its turn end
 LOOPBACK = ("localhost", "127.0.0.1", "::1", "[::1]")
 

@@ -22,11 +22,10 @@ from rooda.errors import OK, RoodaError, code_of_signal
 from rooda.fleet import names
 from rooda.fleet.engine import AWAY, Unreachable, ask, connect, new_identity, require_namespace, state_of
 from rooda.fleet.flow import FLOWS
-from rooda.fleet.port import AT_TURN, NOW, PROTOCOL, Address, Land, Lost, Order, Place, Work
+from rooda.fleet.port import AT_TURN, BEATS, NOW, PROTOCOL, Address, Land, Lost, Order, Place, Work
 from rooda.processes import dead_man
 
 Value = TypeVar("Value")
-BEATS = 12  # proofs of life within one heartbeat timeout
 AGAIN = 0.3  # seconds until a request is repeated while the engine is away
 GOODBYE = 0.5  # seconds until a drain begins, in which its order can be confirmed
 FOREVER = timedelta(days=3650)

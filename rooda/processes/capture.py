@@ -45,9 +45,9 @@ def capture(
     """Run a program and return its exit code and output.
 
     The code is 127 if it can't start, 124 on timeout or after `quiet` seconds without output, 125 if it prints more
-    than `most` bytes. Raises Interrupted at the user's second ending signal, or at the first if not `brief`, also if
-    the signal killed the program directly. With `most`, stdin is closed and descendants that keep the pipes open are
-    not waited for. `kept`: descriptors that the program keeps open.
+    than `most` bytes; with `most`, stdin is closed and descendants that keep the pipes open are not waited for.
+    `kept`: descriptors that the program keeps open. Raises Interrupted at the user's second ending signal, or at the
+    first if not `brief`, also if the signal killed the program directly.
     """
     stop_request = StopRequest(1 if brief else 0)
     try:
@@ -56,11 +56,10 @@ def capture(
         return Captured(NOT_FOUND, b"", str(problem).encode())
     with child:
         try:
-            said = (
-                _read_limited(child, most, timeout, stop_request)
-                if most
-                else _communicate(child, stdin, timeout, quiet, stop_request)
-            )
+            if most:
+                said = _read_limited(child, most, timeout, stop_request)
+            else:
+                said = _communicate(child, stdin, timeout, quiet, stop_request)
         except Interrupted:
             _end(child)
             raise
