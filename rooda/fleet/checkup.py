@@ -186,7 +186,7 @@ def old_refs(tasks: Any, tips: dict[int, str], keep: float) -> dict[int, str]:
     return {
         number: tip
         for number, tip in tips.items()
-        if number in tasks and tasks[number].is_over and (tasks[number].updated_at or oldest) <= oldest
+        if number in tasks and tasks[number].is_over and "" < tasks[number].updated_at <= oldest
     }
 
 

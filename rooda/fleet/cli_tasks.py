@@ -30,6 +30,7 @@ from rooda.views.say import say, warned
 NONE = 'No tasks in the fleet. Add one: rooda tasks add "Fix the login test" --fleet'
 PATIENCE = 120.0  # seconds to wait until an order is carried out
 LOOK = 0.2
+SOON = 3.0  # seconds in which a worker carries out an order, if there is one
 ID = click.argument("number", metavar="ID", type=click.IntRange(1))
 
 
@@ -135,13 +136,16 @@ def _ordering(
 def _awaited(desk: Desk, number: int, states: tuple[str, ...]) -> Task:
     """Return the task once an order is carried out. RoodaError if that takes too long."""
     workflow = desk.find(number).workflow
-    last = clock.monotonic() + PATIENCE
+    began = clock.monotonic()
     while True:
         told = desk.engine.show(workflow)
         task = model.decode(told["task"])
         if task.state in states:
             return task
-        if clock.monotonic() > last:
+        if clock.monotonic() > began + SOON and not desk.engine.workers():
+            what = f"No worker runs, so the order waits; task {number} is still {task.state}."
+            raise RoodaError(what, "Start one: rooda worker")
+        if clock.monotonic() > began + PATIENCE:
             what = f"Task {number} is still {task.state}; the order stands."
             raise RoodaError(what, f"See it: rooda tasks show {number} --fleet")
         clock.sleep(LOOK)

@@ -157,15 +157,16 @@ def passed(state: State, orders: list[Json]) -> State:
     return state._replace(passed=max([state.passed, *(each["id"] for each in orders)]))
 
 
-def lost(state: State, why: str = "its worker was lost") -> State:
+def lost(state: State, stamp: str, why: str = "its worker was lost") -> State:
     """Return the state after a leg whose worker vanished; the next one goes before the backlog."""
-    task = state.task._replace(state=model.WAITING, reason=why)
+    task = state.task._replace(state=model.WAITING, reason=why, updated_at=stamp)
     return _held(_left(state)._replace(task=task, first=True))
 
 
-def recalled(state: State) -> State:
+def recalled(state: State, stamp: str) -> State:
     """Return the state after a queued leg was taken back before it began."""
-    return _held(_left(state)._replace(leg=state.leg - 1, first=state.first))
+    task = state.task._replace(updated_at=stamp)
+    return _held(_left(state)._replace(leg=state.leg - 1, first=state.first, task=task))
 
 
 def ended(state: State, said: Json, now: float, stamp: str, tomorrow: str) -> State:

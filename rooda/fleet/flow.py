@@ -115,9 +115,9 @@ class TaskFlow:
             said = await leg
         except ActivityError as problem:
             if isinstance(problem.cause, CancelledError):
-                self._state = decide.recalled(self._state)
+                self._state = decide.recalled(self._state, _stamp(_now()))
                 return
-            self._state = decide.lost(self._state, **_reason(problem))
+            self._state = decide.lost(self._state, _stamp(_now()), **_reason(problem))
             await self._charge(before)
             return
         now = _now()

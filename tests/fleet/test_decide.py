@@ -65,8 +65,8 @@ def stepped(state: State, what: str, value: Any, now: float) -> State:
     if what == "end":
         return decide.ended(state, value, now, STAMP, TOMORROW)
     if what == "recalled":
-        return decide.recalled(state) if not state.queue else state
-    return decide.lost(state) if what == "lost" else state
+        return decide.recalled(state, STAMP) if not state.queue else state
+    return decide.lost(state, STAMP) if what == "lost" else state
 
 
 @settings(max_examples=300, deadline=None)
@@ -98,11 +98,17 @@ def running(**more: Any) -> State:
 def test_FL_02_a_lost_leg_is_next_before_all_others() -> None:
     """Rank 1; otherwise the user's priority decides."""
     assert decide.rank(first()) == 3
-    assert decide.rank(decide.lost(running())) == 1
-    after = decide.queued(decide.lost(running()))
+    assert decide.rank(decide.lost(running(), STAMP)) == 1
+    after = decide.queued(decide.lost(running(), STAMP))
     assert after.leg == 2
     late = decide.turned(after, {"leg": 1, "turn": 9, "cost": 9.0}, STAMP)
     assert late == after
+
+
+def test_FL_17_a_queued_task_that_is_cancelled_has_the_time_of_its_end() -> None:
+    """Its state is kept from then on: without a time, or with an older one, it would be removed too soon."""
+    state = decide.recalled(decide.ordered(decide.queued(first()), order("cancel"), STAMP), TOMORROW)
+    assert (state.task.state, state.task.updated_at) == ("cancelled", TOMORROW)
 
 
 def test_FL_11_orders_wait_for_the_worker_and_are_passed_on_once() -> None:
@@ -114,7 +120,7 @@ def test_FL_11_orders_wait_for_the_worker_and_are_passed_on_once() -> None:
     state = decide.passed(state, [note])
     assert decide.to_pass(state) == []
     heard = decide.turned(state, {"leg": 1, "turn": 1, "heard": note["id"]}, STAMP)
-    assert heard.notes == () and decide.lost(state).notes == (note,)
+    assert heard.notes == () and decide.lost(state, STAMP).notes == (note,)
 
 
 def test_FL_10_a_repository_that_does_not_answer_is_not_asked_all_the_time() -> None:

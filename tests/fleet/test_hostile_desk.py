@@ -70,6 +70,20 @@ def ticket(**more: object) -> Ticket:
     return Ticket(1, "a", "/srv/a.git", "/srv/a.git", task)
 
 
+def test_FL_11_an_order_without_any_worker_says_so(tmp_path: Path) -> None:
+    """It waits in the engine: the command does not, and a worker that comes carries it out."""
+    server = temporal.start()
+    site = Site(tmp_path, server.address)
+    try:
+        site.tasks("add", "Write")
+        assert "No worker runs, so the order waits" in site.tasks("cancel", "1", code=1)
+        site.worker("blue")
+        assert site.until(1, "cancelled", "completed")["state"] == "cancelled"
+    finally:
+        site.end()
+        server.end()
+
+
 def test_FL_13_a_worker_caps_what_a_task_may_cost() -> None:
     """A task without a limit gets the worker's own; a changed task is judged like a new one."""
     own = Policy(repositories=("/srv/a",), max_cost=2.0)
