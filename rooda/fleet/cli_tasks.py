@@ -116,6 +116,7 @@ def _ordering(
         @click.pass_context
         def callback(ctx: click.Context, number: int, reason: str = "") -> int:
             desk = desk_of(where(ctx))
+            desk.require_no_secret(reason)
             desk.order(number, word, **({"why": reason} if reason else {}))
             task = _awaited(desk, number, states)
             say(escape_line(done.format(number=number, state=task.state)))
@@ -194,6 +195,7 @@ def continue_(ctx: click.Context, number: int | None) -> int:
 
 def _held(ctx: click.Context, number: int | None, order: Json, done: str) -> int:
     desk = desk_of(where(ctx))
+    desk.require_no_secret(str(order.get("why", "")))
     if number is None:
         desk.engine.hold(desk.key, order)
         say(f"All tasks are {done}; running ones end their turn first." if done == "paused" else "All tasks go on.")
@@ -228,7 +230,7 @@ def answer(ctx: click.Context, number: int, text: str) -> int:
     desk = desk_of(where(ctx))
     if not desk.get(number).question:
         raise UsageProblem(f"Task {number} has no open question.", f"See it: rooda tasks show {number} --fleet")
-    desk.require_no_secret(text)
+    _require_text(desk, text)
     desk.order(number, "answer", text=text)
     say(f"Answered task {number}; it goes on.")
     return OK
@@ -241,10 +243,17 @@ def answer(ctx: click.Context, number: int, text: str) -> int:
 def say_(ctx: click.Context, number: int, text: str) -> int:
     """Give the agent of a task a note for its next prompt."""
     desk = desk_of(where(ctx))
-    desk.require_no_secret(text)
+    _require_text(desk, text)
     desk.order(number, "say", text=text)
     say(f"The next prompt of task {number} has the note.")
     return OK
+
+
+def _require_text(desk: Desk, text: str) -> None:
+    """Raise UsageProblem for a text that says nothing, or that holds a secret."""
+    if not text.strip():
+        raise UsageProblem("The text is empty; nothing was done.", "Type what the agent is to read.")
+    desk.require_no_secret(text)
 
 
 # What a task did
@@ -323,6 +332,8 @@ def edit(ctx: click.Context, /, number: int, text: str | None, no_gates: bool, *
     """Change a task; a running loop gets the change with its next leg."""
     desk = desk_of(where(ctx))
     fields = board.changes(text, no_gates, typed)
+    if not fields.get("text", "text"):
+        raise UsageProblem("The task's text is empty; nothing was changed.", "Type another one.")
     if not fields:
         raise UsageProblem("Nothing to change.", "Change it with --text, --gate, --after, --priority, …")
     desk.change(number, fields)

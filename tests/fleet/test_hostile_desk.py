@@ -70,6 +70,19 @@ def ticket(**more: object) -> Ticket:
     return Ticket(1, "a", "/srv/a.git", "/srv/a.git", task)
 
 
+def test_FL_12_a_reason_with_a_key_and_an_empty_text_are_refused(site: Site) -> None:
+    """The engine keeps reasons as it keeps texts; a note or a text that says nothing changes nothing."""
+    number = site.tasks("add", "Write").split("Added task ")[1].split(":")[0]
+    key = "sk-ant-api03-" + "abcdefghijklmnopqrstuvwxyz0123456789" * 2
+    for words in (("pause", number), ("stop", number), ("pause",)):
+        said = site.tasks(*words, "--reason", key, code=2)
+        assert "looks like a key" in said and key not in said
+    for words in (("say", number, " "), ("edit", number, "--text", " ")):
+        assert "empty" in site.tasks(*words, code=2)
+    found = site.task(int(number))
+    assert found["state"] == "waiting" and "Write" in json.dumps(found)
+
+
 def test_FL_11_an_order_without_any_worker_says_so(tmp_path: Path) -> None:
     """It waits in the engine: the command does not, and a worker that comes carries it out."""
     server = temporal.start()
