@@ -268,13 +268,17 @@ class Remote:
         atomic: bool = False,
         quiet: float = 0.0,
     ) -> dict[str, _Said]:
-        """Push once; return what git said of each ref."""
+        """Push once; return what git said of each ref.
+
+        git shows its progress only if a push has hung or taken long before: most are short, and it has a cost.
+        """
         leases = [f"--force-with-lease={change.ref}:{change.old}" for change in changes]
         specs = [f"{change.new}:{change.ref}" for change in changes]
-        how = ["--atomic"] if atomic else []
+        quiet = quiet or self._quiet
+        how = [*(["--atomic"] if atomic else []), *(["--progress"] if quiet > self._mirror.quiet else [])]
         self._pushed.append(began := clock.monotonic())
-        words = ("push", "--porcelain", "--progress", "--no-verify", *how, *leases, "--", url, *specs)
-        done = self._mirror.ask(url, *words, borrowed=objects, quiet=quiet or self._quiet)
+        words = ("push", "--porcelain", "--no-verify", *how, *leases, "--", url, *specs)
+        done = self._mirror.ask(url, *words, borrowed=objects, quiet=quiet)
         if not done.code:  # the next push may be as slow
             self._quiet = min(max(self._mirror.quiet, 2 * (clock.monotonic() - began)), LONGEST_QUIET)
         rows = [row.split("\t") for row in files.to_text(done.out).split("\n")]
