@@ -1,4 +1,4 @@
-"""Generates docs/man/ from click's commands: rooda.1, and a page for each command and procedure. Run: python tools/man.py
+"""Generates docs/man/ from click's commands: rooda.1, a page for each command and procedure. Run: python tools/man.py
 
 click-man was weighed: it sees only commands that a group holds, and rooda loads its commands when they are called; it
 leaves dots and backslashes of a text to roff, and has no place for arguments and procedures.
