@@ -448,4 +448,9 @@ def count_lost(sessions: Sequence[SessionLog]) -> int:
     if not sessions:
         return 1
     began = sessions[0].opening.get("event") == "run.started"
-    return int(not began) + sum(bool(session.first) and not session.opening for session in sessions[1:])
+    return int(not began) + sum(_lost_start(session) for session in sessions[1:])
+
+
+def _lost_start(session: SessionLog) -> bool:
+    """True if the log begins after its first record; the session that starts now has a first record and no opening."""
+    return bool(session.first) and not session.opening and session.first.get("seq") != 1

@@ -87,6 +87,15 @@ def test_S_14_a_resume_whose_logs_are_gone(ws: Workspace) -> None:
     assert ws.rooda("resume", "build", "--max-cost", "0").code == 0 and made(ws) == 9
 
 
+def test_S_14_a_resume_that_reports_its_sandbox_first_has_lost_nothing(ws: Workspace) -> None:
+    """With `sandbox = "auto"` the log of a session begins with the sandbox; the resume asks the agent again."""
+    paid(ws, after="echo x >>made", sandbox="auto")
+    assert ws.rooda("build", "-n", "9", "--max-cost", "1").code == 4
+    assert ws.events()[0]["event"] == "sandbox.chosen"
+    ran = ws.rooda("resume", "build", "--max-cost", "2")
+    assert ran.code == 4 and UNKNOWN not in ran.both and "Cost limit reached: $2.25 of $2.00" in ran.out, ran.both
+
+
 @pytest.mark.parametrize(
     ("budget", "spent", "expected"),
     [
