@@ -1,5 +1,6 @@
 """Detects the kind of a project, the commands that check it, and the installed agent CLIs."""
 
+import glob
 import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -28,10 +29,10 @@ def installed_agents() -> list[str]:
 
 
 def gates(folder: str) -> list[Gates]:
-    """Return proposed quality gates for a project; a Makefile or justfile counts only if nothing else is found."""
+    """Return proposed quality gates for a project; a Makefile, justfile or script counts only if nothing else is found."""
     looks = (_python, _node, _php, _dotnet, _ruby, _cmake, _by_marker)
     found = [gate for look in looks for gate in look(folder) if gate.commands]
-    return found or [gate for gate in _recipes(folder) if gate.commands]
+    return found or [gate for gate in _recipes(folder) if gate.commands] or [*_scripts(folder)]
 
 
 _INSTALLS = {
@@ -146,6 +147,13 @@ def _unittest(folder: str) -> str:
         ):
             return f"python3 -m unittest discover -s {name}"
     return ""
+
+
+def _scripts(folder: str) -> Iterator[Gates]:
+    """Yield the tests of a folder of Python files without project files."""
+    names = glob.glob("test*.py", root_dir=folder)
+    if any("import unittest" in _text(folder, name) for name in names):
+        yield Gates("Python", ("python3 -m unittest",))
 
 
 def _ruff(folder: str, tools: dict[str, Any]) -> str:

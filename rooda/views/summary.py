@@ -34,7 +34,7 @@ def summary(record: Json, words: Words) -> list[Line]:
     done = f"{_iterations(facts)} in {format_seconds(words.elapsed(record))}"
     rows = [  # at most six
         _titled(f"{words.name(record)}: {record['state']}", cause_text(record, words.cause)),
-        _row("iterations", f"{done}; gates: {gates}" if sandbox and gates else done),
+        _row("iterations", _with_gates(done, gates, facts) if sandbox and gates else done),
         _row("gates", "" if sandbox else gates),
         _row("changes", _changes(facts)),
         _row("cost", _cost(facts)),
@@ -89,6 +89,16 @@ def _gates(facts: Json) -> str:
     before = facts.get("red_before")
     baseline = "" if before is None else f"{', '.join(before)} red" if before else "all green"
     return f"{now}; baseline: {baseline}" if baseline else now
+
+
+def _with_gates(done: str, gates: str, facts: Json) -> str:
+    """Return the iterations and the gates in one row: the gates are only counted if their names don't fit."""
+    full = f"{done}; gates: {gates}"
+    if len(_row("iterations", full, whole=True)) <= WIDTH:
+        return full
+    red = sum(verdict != PASS for verdict in facts["gates"].values())
+    parts = [(red, "red"), (len(facts["gates"]) - red, "green")]
+    return f"{done}; gates: {', '.join(f'{number} {word}' for number, word in parts if number)}"
 
 
 def _changes(facts: Json) -> str:

@@ -25,6 +25,8 @@ PROJECTS = {
     "venv": ({"setup.py": "", "conftest.py": "", ".venv/bin/pytest": ""}, [".venv/bin/pytest -q"]),
     "nox": ({"pyproject.toml": "", "noxfile.py": ""}, ["nox"]),
     "unittest": ({"setup.py": "", "tests/test_x.py": ""}, ["python3 -m unittest discover -s tests"]),
+    "unittest without project files": ({"x.py": "", "test_x.py": "import unittest\n"}, ["python3 -m unittest"]),
+    "make with unittest": ({"Makefile": "test:\n", "test_x.py": "import unittest\n"}, ["make test"]),
     "broken pyproject": ({"pyproject.toml": "[tool", "tox.ini": ""}, ["tox"]),
     "npm": ({"package.json": '{"scripts": {"test": "jest", "lint": "eslint ."}}'}, ["npm run test", "npm run lint"]),
     "npm without tests": (

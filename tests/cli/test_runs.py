@@ -98,6 +98,24 @@ def test_E_21_E_22_a_run_with_a_resume_is_one_run(repo: Workspace) -> None:
     assert shown[0].startswith("Nothing is running here") and shown[1].startswith("Last run: build, ")
 
 
+def test_E_21_a_success_without_gates_says_so(ws: Workspace) -> None:
+    """The agent's claim that nothing checked is marked; with a gate it is not."""
+    ws.procedure(loop={"promise_signals": True})
+    ws.out(1, "<promise>SUCCESS</promise>\n")
+    ws.out(2, "<promise>SUCCESS</promise>\n")
+    assert "build: completed, the agent signaled SUCCESS (no gates)" in said(ws.rooda("build", "-n", "1"))
+    ran = ws.rooda("build", "-n", "1", "--gate", "true")
+    assert "build: completed, the agent signaled SUCCESS" in said(ran)
+
+
+def test_E_21_a_long_gate_next_to_the_sandbox_is_counted(ws: Workspace) -> None:
+    """With a row for the sandbox, gates share the row of the iterations; their results are never cut off."""
+    ws.procedure(loop={"sandbox": "auto"})
+    ran = ws.rooda("build", "-n", "1", "--gate", f"true {'x' * 60}")
+    (row,) = [line for line in said(ran) if line.startswith("  iterations")]
+    assert row == "  iterations  1 in D; gates: 1 green"
+
+
 def test_E_21_gates_and_a_worktree(repo: Workspace) -> None:
     """Each gate with its last result; the next command names the worktree."""
     gates = '[[loop.quality_gates]]\nname = "tests"\ncommand = "exit 3"\n'

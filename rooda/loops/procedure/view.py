@@ -179,7 +179,10 @@ _CAUSES = {
 
 
 def _cause(record: Json) -> str:
-    return _CAUSES.get(record["reason"], "").format(**record)
+    cause = _CAUSES.get(record["reason"], "").format(**record)
+    summary = record.get("summary")
+    unchecked = record["reason"] == "success-signal" and isinstance(summary, dict) and not summary["gates"]
+    return f"{cause} (no gates)" if unchecked else cause
 
 
 def _next(record: Json) -> str:
