@@ -11,7 +11,7 @@ from rooda.views.say import warned
 @click.option("--json", "as_json", is_flag=True, hidden=True)
 @click.pass_context
 def config(ctx: click.Context, origin: bool, as_json: bool) -> int:
-    """Show the settings in force and where they come from."""
+    """Show the settings in force; with `show --origin`, also where each comes from."""
     if ctx.invoked_subcommand is None:
         return _show(ctx, "", origin, as_json)
     return 0

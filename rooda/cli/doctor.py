@@ -333,7 +333,7 @@ def _proc(subject: Subject) -> Iterator[Finding]:
 
 
 def _sandbox(subject: Subject) -> Iterator[Finding]:
-    """Check whether a sandbox can be had; make the attempts of a hostile agent in one, in a temporary folder."""
+    """Check whether a sandbox is available; make the attempts of a hostile agent in one, in a temporary folder."""
     import tempfile
 
     from rooda.cli import attempts
@@ -349,7 +349,7 @@ def _sandbox(subject: Subject) -> Iterator[Finding]:
     made = [each for each in attempts.ATTEMPTS if not each.needs]
     wrong = [each.name for each in made if (each.name in found) != each.wanted]
     stopped = sum(not each.wanted for each in made) - sum(not each.wanted and each.name in found for each in made)
-    detail = f"can be had; stops {stopped} of {sum(not each.wanted for each in made)} attempts of a hostile agent"
+    detail = f"available; stops {stopped} of {sum(not each.wanted for each in made)} attempts of a hostile agent"
     do = f"Not as it should be: {', '.join(wrong)}" if wrong else ""
     yield Finding("sandbox", WARN if wrong else GOOD, detail, do)
 

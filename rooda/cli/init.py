@@ -204,7 +204,7 @@ def _report(workspace: str, path: str, agents: list[str], gates: list[str]) -> N
         note = "  (not found: install it, or change the gate)" if missing(workspace, gate) else ""
         click.echo(f"Quality gate: {gate}{note}")
     if not gates:
-        click.echo("Quality gates: none found; add the commands that check this project")
+        click.echo("Quality gates: none found; add commands to the file, else nothing checks the agent's work")
     click.echo("Next: rooda build --dry-run" if agents else "Next: rooda init --demo DIR (try a loop without an AI)")
 
 
@@ -373,4 +373,4 @@ def _others(defaults: dict[str, Any], found: Findings) -> str:
 
 
 def _choices(row: Key) -> str:
-    return f": {', '.join(row.type.choices)}" if row.type.choices else ""
+    return f" ({' | '.join(row.type.choices)})" if row.type.choices else ""

@@ -14,6 +14,8 @@ from rooda.loops.evidence import decisions
 from rooda.run import folder as run_folder
 from rooda.settings.where import where
 
+_WORDS = {"told": "noted"}  # words for people; --json keeps the key
+
 
 @click.command(short_help="Show why a run continued, failed, paused or stopped.")
 @click.argument("name", required=False, shell_complete=tab_loops)
@@ -49,7 +51,7 @@ def why(ctx: click.Context, name: str | None, iteration: int | None, as_json: bo
 def _rows(row: Json) -> list[str]:
     who = f"Iteration {row['iteration']}" if row["iteration"] else "Run"
     return [
-        f"[{clock.local(str(row['ts']))}] {who} {row['decision']}: {row['rule']}",
+        f"[{clock.local(str(row['ts']))}] {who} {_WORDS.get(row['decision'], row['decision'])}: {row['rule']}",
         f"    {row['evidence']}:{row['line']}",
         f"    > {row['text']}",
     ]

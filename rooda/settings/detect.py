@@ -29,7 +29,7 @@ def installed_agents() -> list[str]:
 
 
 def gates(folder: str) -> list[Gates]:
-    """Return proposed quality gates for a project; a Makefile, justfile or script counts only if nothing else is found."""
+    """Return proposed gates for a project; a Makefile, justfile or script counts if nothing else is found."""
     looks = (_python, _node, _php, _dotnet, _ruby, _cmake, _by_marker)
     found = [gate for look in looks for gate in look(folder) if gate.commands]
     return found or [gate for gate in _recipes(folder) if gate.commands] or [*_scripts(folder)]

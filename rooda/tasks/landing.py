@@ -174,7 +174,7 @@ class Queue:
         words = ("status", "--porcelain=v2", "--branch", "--untracked-files=normal", "--ignore-submodules=all")
         rows: list[str] = []
         for gate in checks:
-            self._say(f"Task {task.id}: {gate.name}")
+            self._say(f"Task {task.id}: running gate {gate.name}")
             result = gates.run(self._found, task, gate, clone, os.path.join(self._store.place.folder, "gate.out"))
             rows = clone.lines(*words)
             changed = [row for row in rows if row[0] not in "#?"]

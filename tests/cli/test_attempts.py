@@ -82,5 +82,5 @@ def test_S_25_doctor_sums_it_up(tmp_path: Path) -> None:
         command, cwd=tmp_path / "work", env=env, capture_output=True, text=True, timeout=60, check=False
     )
     number = sum(not each.wanted and not each.needs for each in ATTEMPTS)
-    assert f"can be had; stops {number} of {number} attempts" in ran.stdout, ran.stdout + ran.stderr
+    assert f"available; stops {number} of {number} attempts" in ran.stdout, ran.stdout + ran.stderr
     assert not [*(tmp_path / "state").glob("homes/*")]
