@@ -13,7 +13,7 @@ from typing import NamedTuple
 from rooda.base import files, json, signing
 from rooda.errors import UsageProblem
 from rooda.git import command
-from rooda.git.repository import Repo, find
+from rooda.git.repository import Repo, find, find_at
 from rooda.git.traces import CLONE_MARK, commit_of_ref
 
 TARGET = "refs/rooda/target"  # in a task's clone: the tip of the branch that the task lands on
@@ -61,13 +61,17 @@ def create(lender: Repo, folder: str, branch: str, refs: Sequence[str] = ()) -> 
     _git(os.path.dirname(folder), *begin, env=lender.env)
     inner = os.path.join(folder, ".git")
     files.make_folder(os.path.join(inner, "objects", "info"))
-    objects = os.path.join(lender.common, "objects")
-    files.write(os.path.join(inner, "objects", "info", "alternates"), files.to_bytes(f"{objects}\n"))
+    _borrow_objects(inner, lender.common)
     if os.path.exists(shallow := os.path.join(lender.common, "shallow")):
         files.copy(shallow, os.path.join(inner, "shallow"))
     _copy_settings(lender, folder, settings)
     rows = "".join(f"create {row}\n" for row in (*_shared_refs(lender), *refs))
     _git(folder, "update-ref", "--stdin", stdin=files.to_bytes(rows), env=lender.env)
+
+
+def _borrow_objects(inner: str, common: str) -> None:
+    path = os.path.join(inner, "objects", "info", "alternates")
+    files.replace(path, files.to_bytes(f"{os.path.join(common, 'objects')}\n"))
 
 
 def _keep(lender: Repo, loan: Loan, folder: str, commit: str, has_modules: bool) -> str:
@@ -82,6 +86,13 @@ def mark(folder: str, loan: Loan) -> None:
     """Write the signed `rooda-clone.json`, which proves that rooda made this clone."""
     record = dumps(loan._asdict()).encode()
     files.replace(os.path.join(folder, ".git", CLONE_MARK), signing.signed(_purpose(folder), record) + b"\n")
+
+
+def renew(folder: str, loan: Loan) -> None:
+    """Mark the clone again if its mark differs: an agent deleted it, or the repository was moved."""
+    if loan_of(folder) != loan and os.path.isdir(os.path.join(folder, ".git", "objects", "info")):
+        _borrow_objects(os.path.join(folder, ".git"), loan.common)
+        mark(folder, loan)
 
 
 def loan_of(top: str) -> Loan | None:
@@ -183,8 +194,11 @@ def bring(folder: str, loan: Loan, commit: str, ref: str) -> None:
 
 
 def left_alone(folder: str, loan: Loan) -> str:
-    """Describe what only the clone has, such as uncommitted files or commits that the lender lacks; "" if nothing."""
-    repo = find(folder)
+    """Describe what only the clone has, such as uncommitted files or commits that the lender lacks; "" if nothing.
+
+    Raises GitProblem if the folder has no repository of its own.
+    """
+    repo = find_at(folder)
     if count := len(repo.lines("status", "--porcelain", "--untracked-files=all")):
         return f"{count} uncommitted file{'' if count == 1 else 's'}"
     tips = set(repo.lines("for-each-ref", "--format=%(objectname)", "refs/heads", "refs/stash"))

@@ -85,6 +85,14 @@ def find(workspace: str) -> Repo:
     return Repo(workspace, top, prefix, own, os.path.join(workspace, common))
 
 
+def find_at(top: str) -> Repo:
+    """Return the work tree at this folder; GitProblem if it is missing, even if another one is around the folder."""
+    repo = find(top)
+    if os.path.realpath(repo.top) != os.path.realpath(top):
+        raise GitProblem(f"{top} is not a repository any more")
+    return repo
+
+
 def _advice(done: Captured) -> str:
     """Return git's own advice about a repository that belongs to another user; "" if it gives none."""
     rows = (row.strip() for row in files.to_text(done.err).splitlines())

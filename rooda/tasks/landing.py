@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 from rooda.base import files
 from rooda.errors import OK, UNDECIDED, UNFINISHED, RoodaError, Undecided
-from rooda.git import checkouts, clones, command
+from rooda.git import checkouts, command
 from rooda.git.checkouts import Change
 from rooda.git.repository import GIT_TIMEOUT, GitProblem, Repo, find
 from rooda.processes import capture, lock
 from rooda.run.records import Gate
 from rooda.run.setup import NewWorktree
 from rooda.settings.layers import Settings
-from rooda.tasks import gates, journal, model, queue, sync
+from rooda.tasks import gates, journal, model, orders, queue, sync
 from rooda.tasks.combining import LANDING, LandingClone, lost_submodule
 from rooda.tasks.journal import Landed, Move
 from rooda.tasks.model import Task
@@ -136,8 +136,7 @@ class Queue:
 
     def _nothing(self, task: Task, tip: str) -> bool:
         """Count a task as landed if its branch adds nothing; send it back if its agent left uncommitted work."""
-        loan = clones.loan_of(task.clone) if task.clone else None
-        if loan and (left := clones.left_alone(task.clone, loan)):
+        if left := orders.left_in_clone(self._store, task):
             return self._send_back(task, queue.uncommitted(task.target, left), tip)
         self._landed(Landed(task.id, tip), f"its branch has nothing that {task.target} lacks")
         return False
@@ -176,7 +175,11 @@ class Queue:
         for gate in checks:
             self._say(f"Task {task.id}: running gate {gate.name}")
             result = gates.run(self._found, task, gate, clone, os.path.join(self._store.place.folder, "gate.out"))
-            rows = clone.lines(*words)
+            try:
+                rows = clone._replace(objects="").lines(*words)  # a commit of the gate is in the clone's own folder
+            except GitProblem as problem:
+                verdict = f"it damaged the clone: {problem.what}"
+                return queue.red(task.target, gate.name, verdict, result.output)
             changed = [row for row in rows if row[0] not in "#?"]
             verdict = result.verdict or (f"it changed {_path_of(changed[0])}" if changed else "")
             if not verdict and f"# branch.oid {commit}" not in rows:

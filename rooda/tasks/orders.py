@@ -154,10 +154,14 @@ def bring(store: Store, task: Task, is_completed: bool) -> tuple[str, str]:
 
     What the agents of a kind that does not commit have made is committed first, once the loop is completed.
     """
-    problem = ""
+    problem, loan = "", work.loan_of(store.place, task)
+    try:
+        clones.renew(task.clone, loan)
+    except OSError as error:
+        return "", str(error)
     if is_completed and not work.row_of(task).commits:
         problem = results.commit_rest(task.clone, message(task, task.session))
-    return ("", problem) if problem else results.publish(task.clone, work.loan_of(store.place, task))
+    return ("", problem) if problem else results.publish(task.clone, loan)
 
 
 def stop_run(store: Store) -> None:
@@ -196,10 +200,12 @@ def left_in_clone(store: Store, task: Task) -> str:
     """Describe what only the clone of a task has, such as uncommitted files; "" if nothing, or while it is running."""
     if task.state == model.RUNNING or not task.clone or not os.path.isdir(task.clone):
         return ""
+    loan = work.loan_of(store.place, task)
     try:
-        return clones.left_alone(task.clone, work.loan_of(store.place, task))
-    except RoodaError as problem:
-        return f"a repository that can't be read: {problem.what}"
+        clones.renew(task.clone, loan)
+        return clones.left_alone(task.clone, loan)
+    except (RoodaError, OSError) as problem:
+        return f"a repository that can't be read: {problem.what if isinstance(problem, RoodaError) else problem}"
 
 
 def clean(store: Store, task: Task) -> str:

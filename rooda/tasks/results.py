@@ -8,7 +8,7 @@ from rooda.base.json import Json
 from rooda.errors import Cause, RoodaError
 from rooda.git import clones, command, traces
 from rooda.git.clones import Loan
-from rooda.git.repository import Repo, find, read_head
+from rooda.git.repository import Repo, find_at, read_head
 from rooda.loops import registry
 from rooda.loops.configuration import prices
 from rooda.run import history, messages
@@ -89,7 +89,7 @@ def said(path: str, since: int = 0) -> Said:
 def commit_rest(root: str, message: str) -> str:
     """Commit what a loop has left uncommitted in its clone; return git's error, "" if there was none."""
     try:
-        repo = find(root)
+        repo = find_at(root)
         repo = repo._replace(env=command.with_identity(repo.top, os.environ))
         if not repo.text("status", "--porcelain", "--ignore-submodules=all"):
             return ""
@@ -107,9 +107,7 @@ def publish(root: str, loan: Loan) -> tuple[str, str]:
     try:
         top, folder, _ = traces.folders(root)
         commit = traces.head_commit(root) if folder and top == os.path.realpath(root) else ""
-        if not commit and os.path.realpath((repo := find(root)).top) != os.path.realpath(root):
-            return "", f"{root} is not a repository any more"
-        if not (commit := commit or read_head(repo).commit):
+        if not (commit := commit or read_head(find_at(root)).commit):
             return "", f"{root} has no commit"
         return commit, clones.publish(loan, root, commit)
     except (RoodaError, OSError) as problem:

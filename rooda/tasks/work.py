@@ -99,8 +99,7 @@ def prepare(found: Settings, wanted: NewWorktree, store: Store, task: Task, say:
         clones.mark(own.root, loan)
         task = task._replace(turnings=task.turnings._replace(base=base))
     else:
-        if clones.loan_of(own.root) != loan:
-            clones.mark(own.root, loan)  # an agent deleted the mark, or the repository was moved
+        clones.renew(own.root, loan)
         clones.bring(own.root, loan, tip, clones.TARGET)
     noted = task._replace(clone=own.root, branch=branch)
     return store.change(

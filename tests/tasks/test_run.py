@@ -395,3 +395,35 @@ def test_T_11_a_stopped_iteration_is_run_again_although_its_resume_is_killed(rep
     repo.side(2, "echo two > made; git add made; git commit -qm two")
     done = repo.rooda("tasks", "run", env=fault, timeout=60)
     assert done.code == 0 and len(repo.calls) == 2 and repo.git("show", "rooda/1-stopped:made") == "two\n", done
+
+
+def test_T_01_tasks_go_on_after_their_repository_was_moved(repo: Workspace) -> None:
+    """The clones borrow the objects of the repository where it is now."""
+    for text in ("Left", "Right"):
+        repo.rooda("tasks", "add", text, "-n", "1", "--gate", "true")
+    repo.side(1, "echo b > b.txt; git add b.txt; git commit -qm b")
+    repo.exits(0, 1)
+    assert repo.rooda("tasks", "run", "-j", "1", "--retries", "0", timeout=60).code == 1
+    moved = f"{repo.root}/moved"
+    os.rename(repo.path, moved)
+    assert "can't be read" not in repo.rooda("tasks", "show", "1", cwd=moved).out
+    repo.rooda("tasks", "retry", "2", cwd=moved)
+    repo.side(3, "echo c > c.txt; git add c.txt; git commit -qm c")
+    done = repo.rooda("tasks", "run", "--land", timeout=60, cwd=moved)
+    assert done.code == 0 and os.path.exists(f"{moved}/b.txt") and os.path.exists(f"{moved}/c.txt"), done
+
+
+def test_T_13_a_clone_whose_repository_was_deleted_stays(repo: Workspace) -> None:
+    """Even if a clean repository around it has all its commits."""
+    repo.config(f'{repo.read("rooda.toml")}\n[tasks]\nclones = ".clones"\n')
+    repo.write(".gitignore", ".clones\n")
+    repo.git("add", "-A")
+    repo.git("commit", "-qm", "settings")
+    repo.rooda("tasks", "add", "Left", "-n", "1")
+    repo.side(1, "echo b > b.txt; rm -rf .git")
+    repo.rooda("tasks", "run", timeout=60)
+    clone = board(repo)[0]["clone"]
+    assert repo.rooda("tasks", "cancel", "1").code == 0
+    kept = repo.rooda("tasks", "clean")
+    assert "Removed 0 clones" in kept.out and Path(clone, "b.txt").read_text() == "b\n", kept
+    assert repo.git("log", "--format=%s") == "settings\nfirst\n" and repo.git("status", "--porcelain") == ""
