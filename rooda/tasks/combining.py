@@ -40,10 +40,13 @@ class LandingClone:
 
     def at(self, tip: str) -> Repo:
         """Check out a commit of the target, delete untracked files unless they are ignored, and return the clone."""
-        if self._repo is None:
-            self._repo = self._ready(tip)
-        self._check_out(self._repo, tip)
-        return self._repo
+        try:
+            repo = self._repo or self._ready(tip)
+            self._check_out(repo, tip)
+        except GitProblem:  # a gate may have damaged it
+            repo = self._ready(tip)
+        self._repo = repo
+        return repo
 
     def _ready(self, tip: str) -> Repo:
         """Open the clone; make it if it is missing, or unusable after a kill."""
@@ -76,13 +79,14 @@ class LandingClone:
         if os.path.realpath(repo.top) != os.path.realpath(self._root) or clones.loan_of(self._root) != self._loan:
             raise GitProblem(f"{self._root} is not the landing clone of {self._lender.top}")
         objects = os.path.join(self._loan.common, "objects")  # so that a result need not be fetched into the lender
-        return repo._replace(env=command.with_identity(repo.top, os.environ), objects=objects)
+        alone = {**os.environ, "GIT_CEILING_DIRECTORIES": os.path.dirname(repo.top)}  # a gate may delete its .git
+        return repo._replace(env=command.with_identity(repo.top, alone), objects=objects)
 
     def _check_out(self, repo: Repo, commit: str) -> None:
         if commit != self._clean_at:
             repo.run_checked("checkout", "-q", "-f", "--detach", commit)
         if commit != self._clean_at or self._has_untracked:
-            repo.run_checked("clean", "-fdq")
+            repo.run_checked("clean", "-ffdq")
         self._clean_at = ""  # the caller may change the files
 
     def note_clean(self, commit: str, has_untracked: bool) -> None:

@@ -254,3 +254,36 @@ def test_T_20_a_new_commit_in_a_submodule_lands(repo: Workspace) -> None:
     assert done.code == 0 and states(repo) == ["landed"] * 2, done
     link = repo.git("ls-tree", "main", "inner").split()[2]
     assert repo.git("-C", "inner", "log", "-1", "--format=%s", link) == "deeper\n"
+
+
+def test_T_20_a_gate_that_deletes_git_of_the_clone_reaches_no_repository_around_it(repo: Workspace) -> None:
+    """The clones lie in the user's checkout here, whose files stay; the task goes back, and the next one lands."""
+    repo.config(f'{repo.read("rooda.toml")}\n[tasks]\nclones = ".clones"\n')
+    repo.write(".gitignore", ".clones\n")
+    repo.git("add", "-A")
+    repo.git("commit", "-qm", "settings")
+    complete(repo, {"b.txt": "b\n"}, gate="rm -rf .git")
+    complete(repo, {"c.txt": "c\n"})
+    repo.write("a.txt", "mine\n")
+    done = repo.rooda("tasks", "land", timeout=60)
+    assert done.code == 4 and states(repo) == ["waiting", "completed"], done
+    assert repo.read("a.txt") == "mine\n" and repo.git("symbolic-ref", "HEAD") == "refs/heads/main\n"
+    repo.git("checkout", "-q", "a.txt")
+    assert repo.rooda("tasks", "land", timeout=60).code == 0 and states(repo) == ["waiting", "landed"]
+
+
+@pytest.mark.parametrize("gate", ["git update-ref -d HEAD", "git commit -q --allow-empty -m x", "rm -rf .git"])
+def test_T_21_a_gate_that_damages_the_landing_clone_is_red(repo: Workspace, gate: str) -> None:
+    """Its task goes back to its agent, and the tasks after it land."""
+    complete(repo, {"b.txt": "b\n"}, gate=gate)
+    complete(repo, {"c.txt": "c\n"})
+    done = repo.rooda("tasks", "land", timeout=60)
+    assert done.code == 4 and states(repo) == ["waiting", "landed"], done
+    assert f"{gate} is red on main" in done.out
+
+
+def test_T_20_a_repository_that_a_gate_leaves_is_not_in_the_way_of_the_next_task(repo: Workspace) -> None:
+    complete(repo, {"b.txt": "b\n"}, gate="git init -q sub && touch sub/x")
+    complete(repo, {"sub/x": "c\n"})
+    done = repo.rooda("tasks", "land", timeout=60)
+    assert done.code == 0 and states(repo) == ["landed", "landed"], done
