@@ -15,6 +15,7 @@ NESTED = "160000"  # the mode of a submodule, whose files rooda leaves alone
 LINK = "120000"
 NONE = "000000"
 INDEX_LOCK = "index.lock"
+BEGUN = {"MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "sequencer", "rebase-apply", "rebase-merge"}  # by the user
 OLD, NEW, GONE, TORN, OTHER = "old", "new", "gone", "torn", "other"
 
 
@@ -88,8 +89,8 @@ def obstacle(folder: str, branch: str, tip: str, wanted: Sequence[Change]) -> st
         return f"another git command works in {folder}"
     if repo.lines("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all"):
         return f"{folder} has changes that are not committed"
-    if "MERGE_HEAD" in files.list_folder(repo.folder):
-        return f"{folder} is in the middle of a merge"
+    if not BEGUN.isdisjoint(files.list_folder(repo.folder)):
+        return f"{folder} is in the middle of a merge, cherry-pick, revert or am"
     if path := _in_the_way(repo, tip, wanted):
         return f"{os.path.join(folder, path)} is in the way"
     if warning := command.warning(repo.top):

@@ -287,3 +287,18 @@ def test_T_20_a_repository_that_a_gate_leaves_is_not_in_the_way_of_the_next_task
     complete(repo, {"sub/x": "c\n"})
     done = repo.rooda("tasks", "land", timeout=60)
     assert done.code == 0 and states(repo) == ["landed", "landed"], done
+
+
+def test_T_20_a_checkout_in_the_middle_of_a_revert_stays(repo: Workspace) -> None:
+    """Its files are clean, but `git merge` would delete the message of the revert's commit."""
+    repo.write("a.txt", "two\n")
+    repo.git("commit", "-qam", "two")
+    complete(repo, {"b.txt": "b\n"})
+    repo.git("revert", "--no-commit", "HEAD")
+    repo.git("checkout", "-q", "HEAD", "a.txt")
+    message = repo.read(".git/MERGE_MSG")
+    done = repo.rooda("tasks", "land", timeout=60)
+    assert done.code == 4 and "in the middle of" in done.out, done
+    assert repo.read(".git/MERGE_MSG") == message and not repo.exists("b.txt")
+    repo.git("revert", "--quit")
+    assert repo.rooda("tasks", "land", timeout=60).code == 0 and repo.exists("b.txt")
