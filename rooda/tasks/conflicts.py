@@ -97,7 +97,7 @@ class Foresight:
             self._fresh = False
             newest = dict([*self._known.items()][-MOST:])
             try:
-                files.replace_unsynced(self._path, encoded(newest).encode() + b"\n")
+                files.replace_unsynced(self._path, encoded(newest).encode("utf-8", "backslashreplace") + b"\n")
             except OSError:
                 return
 

@@ -54,7 +54,7 @@ def begin(store: Store, move: Move) -> bool:
     with store.locked():
         if any(store.get(task.id).state != model.COMPLETED for task in move.tasks):
             return False
-        files.replace(_path(store), encoded(json.encode(move)).encode() + b"\n")
+        files.replace(_path(store), encoded(json.encode(move)).encode("utf-8", "backslashreplace") + b"\n")
     return True
 
 
@@ -98,7 +98,7 @@ def keep_waiting(store: Store, rows: Sequence[Waiting]) -> None:
     """Replace the stored results that wait."""
     path = os.path.join(store.place.folder, "next.json")
     if rows:
-        files.replace(path, encoded(json.encode(_Waits(tuple(rows)))).encode() + b"\n")
+        files.replace(path, encoded(json.encode(_Waits(tuple(rows)))).encode("utf-8", "backslashreplace") + b"\n")
     else:
         files.remove(path)
         files.sync_parent(path)

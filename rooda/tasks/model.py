@@ -1,5 +1,6 @@
 """A task of `rooda tasks`: its fields, its states, and which task runs next. Pure."""
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ VERSION = 1  # format of a task's file
 LONGEST_TITLE = 72  # characters
 LONGEST_RING = 8  # names in a message about tasks that wait for each other
 SLUG = 40  # characters of the title in a branch name
+_NO_ARGUMENT = re.compile("[\0\ud800-\udc7f\udd00-\udfff]")
 
 
 class Limits(NamedTuple):
@@ -137,8 +139,8 @@ def decode(data: Json) -> Task:
 
 
 def clean(text: str) -> str:
-    """Return a text without NUL characters, which no program takes as an argument."""
-    return text.replace("\0", "")
+    """Return a text without NUL characters and the surrogates that stand for no byte; no program takes them."""
+    return _NO_ARGUMENT.sub("", text)
 
 
 def title_of(text: str) -> str:

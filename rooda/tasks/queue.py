@@ -68,7 +68,7 @@ def conflict(target: str, files: Sequence[str], hunks: str) -> Refusal:
     prompt = (
         f"Your work conflicts with what has landed on {target} since you began. Its tip is rooda/target.\n"
         f"Merge it (git merge rooda/target), resolve the conflicts so that both changes keep their meaning, run the "
-        f"gates, and commit.\nConflicting files: {names}\n\n{hunks[:OUTPUT]}"
+        f"gates, and commit.\nConflicting files: {names}\n\n{model.clean(hunks[:OUTPUT])}"
     )
     return Refusal("conflict", f"conflicts with {target} in {names}", prompt)
 
@@ -78,7 +78,7 @@ def red(target: str, gate: str, verdict: str, output: str) -> Refusal:
     prompt = (
         f"Your work passed its gates alone, but on top of {target} as it is now a gate is red: {gate} ({verdict}).\n"
         f"The tip of {target} is rooda/target: merge it (git merge rooda/target), repair what is red, "
-        f"and commit.\nThe end of the gate's output:\n\n{output[-OUTPUT:]}"
+        f"and commit.\nThe end of the gate's output:\n\n{model.clean(output[-OUTPUT:])}"
     )
     return Refusal("gate", f"{gate} is red on {target} ({verdict})", prompt)
 
@@ -88,7 +88,7 @@ def red_check(target: str, name: str, url: str, log: str) -> Refusal:
     prompt = (
         f"Your work is in the pull request {url}, and a check of the forge failed on it: {name}.\n"
         f"Repair that, run the gates, and commit. The tip of {target} is rooda/target.\n"
-        f"The end of the check's log:\n\n{log[-OUTPUT:]}"
+        f"The end of the check's log:\n\n{model.clean(log[-OUTPUT:])}"
     )
     return Refusal("check", f"the check {name} failed: {url}", prompt)
 

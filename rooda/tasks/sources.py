@@ -74,10 +74,11 @@ def _title(item: Item) -> str:
 
 def _draft(item: Item, key: str, place: str) -> Draft:
     head = "" if item.title and item.text.startswith(item.title) else f"{_title(item)}\n\n"
-    source = f"This is {item.id} of {place}." if item.id else f"This is an item of {place}."
-    text = f"{head}{item.text}".strip()
+    source = f"This is {model.clean(item.id)} of {place}." if item.id else f"This is an item of {place}."
+    text = model.clean(f"{head}{item.text}").strip()
     after = tuple(f"id:{name}" for name in item.after)
-    return Draft(key, _title(item), f"{text}\n\n{source}", place, after, item.commands, item.line, item.done)
+    commands = tuple(map(model.clean, item.commands))
+    return Draft(key, model.clean(_title(item)), f"{text}\n\n{source}", place, after, commands, item.line, item.done)
 
 
 def of_github(said: Any) -> list[Draft]:

@@ -216,11 +216,11 @@ class Store:
         now = clock.rfc3339(clock.now())
         task = task._replace(updated_at=now, created_at=task.created_at or now)
         write = files.replace if synced else files.replace_unsynced
-        write(self.place.file(task.id), encoded(model.encode(task)).encode() + b"\n")
+        write(self.place.file(task.id), encoded(model.encode(task)).encode("utf-8", "backslashreplace") + b"\n")
         line = {"at": now, "id": task.id, "rev": task.rev, "state": task.state, "what": what, **facts}
         descriptor = files.open_append(self.place.log)
         try:
-            files.append(descriptor, encoded(line).encode() + b"\n")
+            files.append(descriptor, encoded(line).encode("utf-8", "backslashreplace") + b"\n")
         finally:
             os.close(descriptor)
         return task

@@ -71,6 +71,15 @@ def test_T_21_a_conflict_goes_back_to_its_agent(repo: Workspace) -> None:
     assert len(parents) == 2 and repo.git("log", "-1", "--format=%s", parents[0]) == "work 1\n"
 
 
+def test_T_21_the_output_of_a_red_gate_may_be_binary(repo: Workspace) -> None:
+    """No program takes a NUL in an argument; the rest reaches the agent."""
+    complete(repo, {"b.txt": "b\n"}, gate=r"printf 'caf\000\351\n'; exit 1")
+    assert repo.rooda("tasks", "land", timeout=60).code == 4 and states(repo) == ["waiting"]
+    repo.rooda("tasks", "edit", "1", "--gate", "true")
+    assert repo.rooda("tasks", "run", timeout=60).code == 0
+    assert b"caf\xe9\n" in repo.calls[0].prompt
+
+
 def test_T_21_a_gate_that_is_red_on_the_target_goes_back(repo: Workspace) -> None:
     works(repo, "echo b > b.txt", "echo c > c.txt", gates=("test ! -f b.txt -o ! -f c.txt",))
     assert repo.rooda("tasks", "land", timeout=60).code == 4
@@ -302,3 +311,16 @@ def test_T_20_a_checkout_in_the_middle_of_a_revert_stays(repo: Workspace) -> Non
     assert repo.read(".git/MERGE_MSG") == message and not repo.exists("b.txt")
     repo.git("revert", "--quit")
     assert repo.rooda("tasks", "land", timeout=60).code == 0 and repo.exists("b.txt")
+
+
+def test_T_21_a_conflict_in_bytes_that_are_no_text_goes_back(repo: Workspace) -> None:
+    """The agent gets them as they are; so it is with the output of a gate."""
+    repo.write("a.txt", b"caf\xe9\n")
+    repo.git("commit", "-qam", "latin-1")
+    works(repo, r"printf 'caf\351 1\n' > a.txt", r"printf 'caf\351 2\n' > a.txt", gates=(r"printf 'caf\351\n'",))
+    done = repo.rooda("tasks", "land", timeout=60)
+    assert done.code == 4 and states(repo) == ["landed", "waiting"], done
+    repo.side(3, "git merge -q rooda/target; echo both > a.txt; git commit -qam resolved")
+    done = repo.rooda("tasks", "run", "--land", timeout=60)
+    assert done.code == 0 and states(repo) == ["landed", "landed"], done
+    assert b"caf\xe9 2" in repo.calls[2].prompt

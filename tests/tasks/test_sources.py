@@ -206,5 +206,16 @@ def test_T_02_what_no_program_takes_is_left_out(repo: Workspace) -> None:
     assert repo.rooda("tasks", "add", "-", stdin=b"One\0two\n").code == 0
     repo.write("TODO.md", b"- [ ] Three\0four\n")
     assert repo.rooda("tasks", "add", "--from", "TODO.md").code == 0
-    assert titles(repo) == ["Onetwo", "Threefour"]
+    repo.write("prd.json", r'{"userStories": [{"id": "\u0000", "title": "Five\u0000six"}, {"title": "Seven\ud800"}]}')
+    assert repo.rooda("tasks", "add", "--from", "prd.json").code == 0
+    assert titles(repo) == ["Onetwo", "Threefour", "Fivesix", "Seven"]
     assert not sources.of_github([{"number": None, "title": "No number"}, 7, {"title": "None"}])
+
+
+def test_T_02_a_list_that_is_not_utf_8_is_imported(repo: Workspace) -> None:
+    """The bytes stay as they are, and a second import knows the task."""
+    repo.write("TODO.md", b"- [ ] Open the caf\xe9\n")
+    assert repo.rooda("tasks", "add", "--from", "TODO.md", "-n", "1").code == 0
+    assert repo.rooda("tasks", "add", "--from", "TODO.md").out == "No new tasks were found.\n"
+    assert repo.rooda("tasks", "run", timeout=60).code == 0
+    assert b"Open the caf\xe9" in repo.calls[0].prompt
