@@ -171,6 +171,11 @@ def unmet(task: Task, tasks: Mapping[int, Task]) -> list[int]:
     return [number for number in task.after if number not in tasks or tasks[number].state != LANDED]
 
 
+def lost(task: Task, tasks: Mapping[int, Task]) -> list[int]:
+    """Return the cancelled tasks that this one waits for in vain."""
+    return [number for number in task.after if number in tasks and tasks[number].state == CANCELLED]
+
+
 def waiting_for_landing(tasks: Mapping[int, Task]) -> list[Task]:
     """Return the waiting tasks that only wait for completed ones to land."""
     waiting = (task for task in tasks.values() if task.state == WAITING)

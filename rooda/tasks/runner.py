@@ -101,7 +101,12 @@ class Runner:
         return UNFINISHED if code == OK and self._lander.code else code
 
     def _report_unlanded(self, tasks: Mapping[int, Task]) -> None:
-        """Report the tasks that wait for the landing of others, which a run without `--land` does not bring."""
+        """Report tasks that wait for cancelled ones, or for a landing that a run without `--land` does not bring."""
+        for task in tasks.values():
+            if task.state == model.WAITING and (lost := model.lost(task, tasks)):
+                names = ", ".join(map(str, lost))
+                what = f"Task {task.id} waits for {names}, cancelled."
+                self._say(f"{what} Change that: rooda tasks edit {task.id} --after …")
         held = [task.id for task in model.waiting_for_landing(tasks)]
         if held and not self._wishes.land:
             names = ", ".join(map(str, held[:8])) + (" …" if len(held) > 8 else "")

@@ -26,14 +26,14 @@ def board(
     """Return a header and a line for each task; `room`: the width of the terminal, 0 = unlimited."""
     rows = {task.id: _cells(task, known, conflicts.get(task.id, ())) for task in tasks}
     rows |= {number: (str(number), "damaged", *([NOTHING] * 4), why) for number, why in damaged.items()}
-    cells = [HEAD, *(rows[number] for number in sorted(rows))]
-    lines = [escape_line(line) for line in columns(cells, NUMBERS)]
+    cells = [HEAD, *(tuple(map(escape_line, rows[number])) for number in sorted(rows))]
+    lines = columns(cells, NUMBERS)
     for place, least in ((TASK, NARROWEST), (WAITS, NARROWEST)):
         over = max(map(width, lines)) - room if room else 0
         if over > 0:
             longest = max(least, max(width(row[place]) for row in cells) - over)
             cells = [(*row[:place], truncate(row[place], longest), *row[place + 1 :]) for row in cells]
-            lines = [escape_line(line) for line in columns(cells, NUMBERS)]
+            lines = columns(cells, NUMBERS)
     return [truncate(line, room) if room else line for line in lines]
 
 
@@ -54,6 +54,8 @@ def waits_for(task: Task, known: Mapping[int, Task], conflicts: Sequence[int] = 
     """Return what a task waits for, such as other tasks, a time, or the user; "" if nothing."""
     if task.state == model.PARKED:
         return _person(task)
+    if task.state == model.WAITING and (lost := model.lost(task, known)):
+        return f"{_tasks(lost)}, cancelled: rooda tasks edit {task.id}"
     if task.state == model.WAITING and (missing := model.unmet(task, known)):
         return f"{_tasks(missing)} to land"
     if task.state == model.WAITING and task.until:

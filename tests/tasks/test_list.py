@@ -165,3 +165,11 @@ def test_T_03_TAB_completes_ids(repo: Workspace) -> None:
     for word in ("show", "edit", "stop"):
         asked = {"_ROODA_COMPLETE": "bash_complete", "COMP_WORDS": f"rooda tasks {word} ", "COMP_CWORD": "3"}
         assert repo.rooda(env=asked).out == "plain,2\n"
+
+
+def test_T_03_the_board_is_aligned_with_escaped_and_wide_characters(repo: Workspace) -> None:
+    """What the terminal shows is measured, not what the title has."""
+    for title in ("a\x1b[31mred", "\u202eevil", "plain"):
+        repo.rooda("tasks", "add", title)
+    rows = repo.rooda("tasks").lines
+    assert len({len(row) for row in rows[1:]}) == 1 and rows[1].startswith(" 1  waiting"), rows

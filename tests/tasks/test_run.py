@@ -44,6 +44,16 @@ def test_T_01_a_run_without_land_says_what_waits_for_a_landing(repo: Workspace) 
     assert done.lines[-1] == "Task 2 waits until others have landed: rooda tasks land, or rooda tasks run --land"
 
 
+def test_T_01_a_run_says_what_waits_for_a_cancelled_task(repo: Workspace) -> None:
+    repo.rooda("tasks", "add", "One")
+    repo.rooda("tasks", "add", "Two", "--after", "1")
+    repo.rooda("tasks", "cancel", "1")
+    done = repo.rooda("tasks", "run", "--land", timeout=60)
+    assert done.code == 4
+    assert done.lines == ["Task 2 waits for 1, cancelled. Change that: rooda tasks edit 2 --after …"]
+    assert "task 1, cancelled: rooda tasks edit 2" in repo.rooda("tasks").out
+
+
 def test_T_11_a_killed_scheduler_loses_nothing(repo: Workspace) -> None:
     """SIGKILL of scheduler and guardian: nothing of its loops stays, and the next `run` goes on where they were."""
     repo.rooda("tasks", "add", "Long", "-n", "2")
