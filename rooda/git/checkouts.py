@@ -190,15 +190,15 @@ def remove_own_locks(repo: Repo, refs: Iterable[str]) -> None:
             files.remove(path)
 
 
-def remove_locks(repo: Repo, branch: str, since: int) -> None:
-    """Remove the lock files that a killed git command has left of a branch."""
-    for name in _locks(repo, branch, since) or ():
+def remove_locks(repo: Repo, branch: str, since: int, checked_out: bool = True) -> None:
+    """Remove the lock files that a killed git command has left of a branch, and of its checkout if it has one."""
+    for name in _locks(repo, branch, since, checked_out) or ():
         files.remove(name)
 
 
-def _locks(repo: Repo, branch: str, since: int) -> list[str] | None:
+def _locks(repo: Repo, branch: str, since: int, checked_out: bool = True) -> list[str] | None:
     """Return the lock files that a killed git command left; None if one is older than `since`, or git runs."""
-    names = [f"{repo.folder}/{name}" for name in (INDEX_LOCK, "HEAD.lock", "ORIG_HEAD.lock")]
+    names = [f"{repo.folder}/{name}" for name in (INDEX_LOCK, "HEAD.lock", "ORIG_HEAD.lock") if checked_out]
     left = [name for name in (*names, f"{repo.common}/{branch}.lock") if os.path.lexists(name)]
     if left and (busy(repo.top) or any(os.lstat(name).st_mtime_ns < since for name in left)):
         return None

@@ -320,7 +320,8 @@ class Queue:
         if move.checkout and self._targets.commit(move.ref) == move.old:
             problem = checkouts.complete(move.checkout, move.ref, move.old, move.new, since)
         else:  # files and index were updated before the ref; only locks can be left
-            checkouts.remove_locks(find(move.checkout) if move.checkout else self._repo, move.ref, since)
+            repo = find(move.checkout) if move.checkout else self._repo
+            checkouts.remove_locks(repo, move.ref, since, bool(move.checkout))
         if problem:
             hint = f"Look at it: git -C {move.checkout} status. Then land again: rooda tasks land"
             raise RoodaError(f"A landing was cut off, and can't be completed: {problem}.", hint, UNFINISHED)

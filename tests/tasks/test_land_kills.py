@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from rooda.tasks import journal
+from rooda.tasks.journal import Landed, Move
+from rooda.tasks.store import Store, place_of
 from tests.kit.completed import complete
 from tests.kit.workspace import Ran, Workspace
 
@@ -127,6 +130,19 @@ def test_T_22_a_git_that_died_after_its_move_leaves_no_lock(repo: Workspace) -> 
     done = land(repo, wrapper(repo, die, "merge"), 1)
     assert was_killed(repo) and done.code == 0 and not repo.exists(".git/HEAD.lock"), done
     assert repo.read("b.txt") + repo.read("c.txt") == "b\nc\n" and repo.git("status", "--porcelain") == ""
+
+
+def test_T_22_a_lock_of_the_users_checkout_stays_if_the_target_is_elsewhere(repo: Workspace) -> None:
+    """A landing on a branch that is not checked out was killed; only the lock of this branch can be its own."""
+    repo.git("branch", "dev")
+    number = complete(repo, {"b.txt": "b\n"}, target="dev")
+    tips = [repo.git("rev-parse", name).strip() for name in ("dev", f"rooda/{number}-task")]
+    journal.begin(Store(place_of(repo.path)), Move((Landed(number, tips[1]),), "refs/heads/dev", *tips))
+    for name in ("index", "refs/heads/dev"):
+        Path(repo.path, ".git", f"{name}.lock").touch()
+    done = repo.rooda("tasks", "land", timeout=60)
+    assert done.code == 0 and repo.git("rev-parse", "dev").strip() == tips[1], done
+    assert repo.exists(".git/index.lock")
 
 
 def test_T_22_a_task_in_a_landing_that_was_cut_off_is_not_cancelled(repo: Workspace) -> None:
