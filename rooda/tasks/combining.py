@@ -36,7 +36,6 @@ class LandingClone:
         self._loan = Loan(place.repo.top, os.path.realpath(place.repo.common), LANDING)
         self._repo: Repo | None = None
         self._clean_at = ""  # commit that is checked out with unchanged tracked files; "" if unknown
-        self._has_untracked = True  # False if there surely are no untracked files
 
     def at(self, tip: str) -> Repo:
         """Check out a commit of the target, delete untracked files unless they are ignored, and return the clone."""
@@ -85,13 +84,12 @@ class LandingClone:
     def _check_out(self, repo: Repo, commit: str) -> None:
         if commit != self._clean_at:
             repo.run_checked("checkout", "-q", "-f", "--detach", commit)
-        if commit != self._clean_at or self._has_untracked:
-            repo.run_checked("clean", "-ffdq")
+        repo.run_checked("clean", "-ffdq")  # also empty folders, which `git status` does not list
         self._clean_at = ""  # the caller may change the files
 
-    def note_clean(self, commit: str, has_untracked: bool) -> None:
+    def note_clean(self, commit: str) -> None:
         """Note that the clone has this commit checked out, and that the gates have not changed tracked files."""
-        self._clean_at, self._has_untracked = commit, has_untracked
+        self._clean_at = commit
 
     def fill_submodules(self, clone: Repo) -> None:
         """Check out each submodule at the commit that the result sets, without fetching."""

@@ -126,9 +126,10 @@ class Queue:
             self._keep(room, task, found)
             path = lost_submodule(self._repo, changes)
             lost = queue.lost_submodule(task.target, path) if path else None
-            found = lost or self._checked(room, clone, task, found, checks)
+            found = lost or self._checked(clone, task, found, checks)
         if isinstance(found, Refusal):
             return self._send_back(task, found, tip)
+        room.note_clean(found if checks else "")
         return self._move(target, task, tip, found, changes)
 
     def _new_clone(self, target: str) -> LandingClone:
@@ -166,12 +167,9 @@ class Queue:
         found = self._found._replace(workspace=clone.workspace)
         return gates.of_target(self._asked.trust(found) if target.remote else found, task)
 
-    def _checked(
-        self, room: LandingClone, clone: Repo, task: Task, commit: str, checks: Sequence[Gate]
-    ) -> str | Refusal:
+    def _checked(self, clone: Repo, task: Task, commit: str, checks: Sequence[Gate]) -> str | Refusal:
         """Run the gates on the result; return its commit, or why it is refused. A gate may not change tracked files."""
-        words = ("status", "--porcelain=v2", "--branch", "--untracked-files=normal", "--ignore-submodules=all")
-        rows: list[str] = []
+        words = ("status", "--porcelain=v2", "--branch", "--untracked-files=no", "--ignore-submodules=all")
         for gate in checks:
             self._say(f"Task {task.id}: running gate {gate.name}")
             result = gates.run(self._found, task, gate, clone, os.path.join(self._store.place.folder, "gate.out"))
@@ -180,13 +178,12 @@ class Queue:
             except GitProblem as problem:
                 verdict = f"it damaged the clone: {problem.what}"
                 return queue.red(task.target, gate.name, verdict, result.output)
-            changed = [row for row in rows if row[0] not in "#?"]
+            changed = [row for row in rows if row[0] != "#"]
             verdict = result.verdict or (f"it changed {_path_of(changed[0])}" if changed else "")
             if not verdict and f"# branch.oid {commit}" not in rows:
                 verdict = "it moved HEAD"
             if verdict:
                 return queue.red(task.target, gate.name, verdict, result.output)
-        room.note_clean(commit if checks else "", any(row[0] == "?" for row in rows))
         return commit
 
     def _may_change(self, clone: Repo, task: Task, tip: str, commit: str, changes: Sequence[Change]) -> bool:

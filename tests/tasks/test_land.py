@@ -56,6 +56,13 @@ def test_T_22_locks_of_a_killed_git_do_not_hold_up_the_next_landing(repo: Worksp
     assert done.code == 0 and states(repo) == ["landed", "landed"], done
 
 
+def test_T_20_a_gate_leaves_nothing_for_the_gate_of_the_next_task(repo: Workspace) -> None:
+    """Neither a file nor an empty folder."""
+    works(repo, "echo b > b.txt", "echo c > c.txt", gates=("mkdir left && touch left.txt",))
+    done = repo.rooda("tasks", "land", timeout=60)
+    assert done.code == 0 and states(repo) == ["landed", "landed"], done
+
+
 def test_T_21_a_conflict_goes_back_to_its_agent(repo: Workspace) -> None:
     """The owning task reopens with the conflict in its prompt, resolves it, and lands."""
     works(repo, "echo left > a.txt", "echo right > a.txt", gates=("true",))
