@@ -69,6 +69,8 @@ class Watch:
         if not settled:
             return {"looks": 0}
         found: dict[str, Any] = {"looks": len(settled), "processes": len({each.pid for each in settled})}
+        for role in sorted({each.role for each in settled}):
+            found["most"] = {**found.get("most", {}), role: max(e.memory for e in settled if e.role == role)}
         span = max(each.at for each in settled)
         for what, limit in GAIN.items():
             by_role = _slope([(each.at, float(getattr(each, what)), each.role) for each in settled])
