@@ -92,13 +92,13 @@ def _gates(facts: Json) -> str:
 
 
 def _with_gates(done: str, gates: str, facts: Json) -> str:
-    """Return the iterations and the gates in one row: the gates are only counted if their names don't fit."""
-    full = f"{done}; gates: {gates}"
-    if len(_row("iterations", full, whole=True)) <= WIDTH:
-        return full
-    red = sum(verdict != PASS for verdict in facts["gates"].values())
-    parts = [(red, "red"), (len(facts["gates"]) - red, "green")]
-    return f"{done}; gates: {', '.join(f'{number} {word}' for number, word in parts if number)}"
+    """Return the iterations and the gates in one row; if that is too long, without the baseline, or with counts."""
+    red = [f"{' '.join(name.split())} red" for name, verdict in sorted(facts["gates"].items()) if verdict != PASS]
+    green = [f"{count} green"] if (count := len(facts["gates"]) - len(red)) else []
+    counted = [f"{len(red)} red", *green] if red else green
+    forms = (gates, gates.partition("; baseline: ")[0], ", ".join([*red, *green]), ", ".join(counted))
+    texts = [f"{done}; gates: {form}" for form in forms]
+    return next((text for text in texts if len(_row("iterations", text, whole=True)) <= WIDTH), texts[-1])
 
 
 def _changes(facts: Json) -> str:

@@ -204,7 +204,8 @@ def test_FL_15_a_task_is_taken_home_with_its_state(site: Site) -> None:
 
 
 def test_FL_15_a_task_that_has_not_begun_is_taken_home_with_its_start(site: Site) -> None:
-    """No worker ever ran it: the words printed start its loop in the clone."""
+    """No worker of its pool ever ran it: the words printed start its loop in the clone."""
+    site.worker("elsewhere", pool=f"not-{site.folder.name}")  # workers of every pool carry out orders
     number = add(site, "It's new", "-n", "1")
     said = site.tasks("take", str(number))
     start = said.split("Start it: ")[1].splitlines()[0]
