@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.link import copy
 from tests.kit.temporal import Server as Dev
 from tests.kit.workspace import Workspace
 
@@ -36,16 +37,7 @@ class Terminator:
     async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.taken += 1
         theirs = await asyncio.open_connection("127.0.0.1", self._there)
-        await asyncio.gather(self._copy(reader, theirs[1]), self._copy(theirs[0], writer))
-
-    async def _copy(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-        try:
-            while data := await source.read(65_536):
-                target.write(data)
-                await target.drain()
-        except OSError:
-            pass
-        target.close()
+        await asyncio.gather(copy(reader, theirs[1]), copy(theirs[0], writer))
 
     def end(self) -> None:
         self._loop.call_soon_threadsafe(self._end.set)

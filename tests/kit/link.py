@@ -4,6 +4,17 @@ import asyncio
 import sys
 
 
+async def copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    """Pass on bytes until one of the two ends."""
+    try:
+        while data := await source.read(65_536):
+            target.write(data)
+            await target.drain()
+    except OSError:
+        pass
+    target.close()
+
+
 async def main(here: int, there: int) -> None:
     async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -12,15 +23,6 @@ async def main(here: int, there: int) -> None:
             writer.close()
             return
         await asyncio.gather(copy(reader, theirs[1]), copy(theirs[0], writer))
-
-    async def copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-        try:
-            while data := await source.read(65_536):
-                target.write(data)
-                await target.drain()
-        except OSError:
-            pass
-        target.close()
 
     async with await asyncio.start_server(meet, "127.0.0.1", here) as server:
         await server.serve_forever()
