@@ -27,6 +27,7 @@ from rooda.processes import dead_man
 
 Value = TypeVar("Value")
 AGAIN = 0.3  # seconds until a request is repeated while the engine is away
+LAST = 5.0  # seconds at most that a drained worker waits for its tasks to take up what it reported last
 GOODBYE = 0.5  # seconds until a drain begins, in which its order can be confirmed
 FOREVER = timedelta(days=3650)
 
@@ -181,6 +182,7 @@ class Server:
         self._mark = os.urandom(4).hex()
         self.queue = names.own_queue(host.place.name, self._mark)
         self._legs: dict[str, Leg] = {}
+        self._left = set[str]()  # the workflows of the legs that ended while this worker drained
         self._draining: asyncio.Event = asyncio.Event()
         self._when, self._why = AT_TURN, ""
         self._threads = ThreadPoolExecutor(host.place.slots + 1, thread_name_prefix="leg")
@@ -201,6 +203,7 @@ class Server:
         await asyncio.wait([stop, beats, *running], return_when=asyncio.FIRST_COMPLETED)
         if self._draining.is_set():
             await legs.shutdown()
+            await self._taken_up()
             await asyncio.gather(*(each.shutdown() for each in (*further, *flows)))
         for task in (beats, stop):
             task.cancel()
@@ -217,6 +220,19 @@ class Server:
         for leg in self._legs.values():
             leg.hear([self._hand_back()])
         self._draining.set()
+
+    async def _taken_up(self) -> None:
+        """Wait until the tasks of the last legs are shown as handed back: no other worker may be there to do it."""
+        deadline = clock.uptime() + LAST
+        for name in sorted(self._left):
+            while clock.uptime() < deadline:
+                try:
+                    found = await self.client.get_workflow_handle(name).describe()
+                except RPCError:
+                    break
+                if not found.raw_description.HasField("pending_workflow_task"):
+                    break
+                await asyncio.sleep(AGAIN / 3)
 
     def _hand_back(self) -> Json:
         return {"order": "hand-back", "at": self._when, "why": self._why}
@@ -314,6 +330,8 @@ class Server:
             return await self._finished(leg, self._threads.submit(self._run, leg, work))
         finally:
             del self._legs[leg.name]
+            if self._draining.is_set():
+                self._left.add(order["workflow"])
 
     def _run(self, leg: Leg, work: Callable[[Leg], Json]) -> Json:
         try:

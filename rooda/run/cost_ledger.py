@@ -98,7 +98,7 @@ class CostLedger(Purse):
             kind,
             agent.name,
             reply.model,
-            round(reply.seconds, 3),
+            round(reply.seconds, 6),
             reply.usage,
             reply.cost,
             reply.cost_source or "unknown",
