@@ -51,6 +51,8 @@ def _run(arguments: list[str] | None) -> int:
         from rooda.cli.words import help_text
 
         return _print(help_text())
+    if arguments is None and words[:1] == ["_task"]:
+        _exit(_loop_of_a_task(words[1:]))
     if arguments is None and serves(words):
         _serve(words)
     guarded_loop = arguments is None and starts_a_loop(words)
@@ -66,6 +68,14 @@ def _run(arguments: list[str] | None) -> int:
     if arguments is None:
         _exit(code)
     return code
+
+
+def _loop_of_a_task(words: list[str]) -> int:
+    """Start the loop of a task for `rooda tasks run`, without loading click."""
+    from rooda.cli.exits import settled
+    from rooda.tasks.start import main
+
+    return settled(lambda: main(*words))
 
 
 def _serve(words: list[str]) -> None:

@@ -4,10 +4,12 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
-
-import click
+from typing import TYPE_CHECKING, Any
 
 from rooda.errors import FAILED, INTERRUPTED, Interrupted, RoodaError, Undecided, code_of_signal
+
+if TYPE_CHECKING:
+    import click
 
 ERROR, WARNING = "Error: ", "WARNING: "  # prefixes of messages on stderr
 
@@ -16,18 +18,18 @@ def guarded(words: Sequence[str]) -> int:
     """Run the command line and return its exit code. A user's mistake ends in a message, not in a traceback."""
     from rooda.cli.app import app
 
-    try:
-        code = app.main(args=list(words), prog_name="rooda", standalone_mode=False)
+    def command() -> int:
+        code = _shown(lambda: app.main(args=list(words), prog_name="rooda", standalone_mode=False))
         return code if isinstance(code, int) else 0
-    except click.exceptions.NoArgsIsHelpError as problem:
-        click.echo(problem.ctx.get_help() if problem.ctx else "", err=True)
-        return problem.exit_code
-    except click.ClickException as problem:
-        _write_stderr(problem.show)
-        if advice := _advice(problem):
-            _say(advice)
-        return problem.exit_code
-    except (click.Abort, KeyboardInterrupt):
+
+    return settled(command)
+
+
+def settled(command: Callable[[], int]) -> int:
+    """Run a command and return its exit code; an exception becomes a message on stderr and a code."""
+    try:
+        return command()
+    except KeyboardInterrupt:
         _say("Interrupted.")
         return INTERRUPTED
     except Interrupted as cut:
@@ -51,8 +53,28 @@ def guarded(words: Sequence[str]) -> int:
         return FAILED
 
 
-def _advice(problem: click.ClickException) -> str:
+def _shown(command: Callable[[], Any]) -> Any:
+    """Run a command of click's and return its value; show an error of usage and return its exit code."""
+    import click
+
+    try:
+        return command()
+    except click.exceptions.NoArgsIsHelpError as problem:
+        click.echo(problem.ctx.get_help() if problem.ctx else "", err=True)
+        return problem.exit_code
+    except click.ClickException as problem:
+        _write_stderr(problem.show)
+        if advice := _advice(problem):
+            _say(advice)
+        return problem.exit_code
+    except click.Abort:
+        raise KeyboardInterrupt from None
+
+
+def _advice(problem: "click.ClickException") -> str:
     """Return advice for an option or argument in the wrong place; "" for any other error."""
+    import click
+
     ctx = problem.ctx if isinstance(problem, click.UsageError) else None
     if ctx is None:
         return ""
@@ -82,7 +104,7 @@ _OLD_OPTIONS = {  # of an older program of the same name
 }
 
 
-def _successor(option: str, ctx: click.Context) -> str:
+def _successor(option: str, ctx: "click.Context") -> str:
     """Return what replaces an option of an older rooda, if the command takes that; else ""."""
     found = _OLD_OPTIONS.get(option, "")
     taken = {name for parameter in ctx.command.params for name in parameter.opts}
@@ -94,7 +116,12 @@ def _successor(option: str, ctx: click.Context) -> str:
 def _say(text: str) -> None:
     from rooda.base.text import escape_text
 
-    _write_stderr(lambda: click.echo(escape_text(text), err=True))
+    _write_stderr(lambda: _print(escape_text(text)))
+
+
+def _print(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
 
 
 def _write_stderr(say: Callable[[], object]) -> None:

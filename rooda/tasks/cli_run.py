@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from rooda.errors import OK, RoodaError, UsageProblem
+from rooda.errors import OK, UsageProblem
 from rooda.loops import configuration
 from rooda.loops.options import DASH_H, RunOptions, Value
 from rooda.settings.schema import TASKS
@@ -24,7 +24,7 @@ MAYBE_ID = click.argument("number", metavar="[ID]", type=click.IntRange(1), requ
 
 def register(tasks: click.Group) -> None:
     """Add this module's commands to `rooda tasks`."""
-    for command in (run, stop, pause, continue_, cancel, retry, logs, why, clean, work):
+    for command in (run, stop, pause, continue_, cancel, retry, logs, why, clean):
         command.context_settings = DASH_H
         tasks.add_command(command)
 
@@ -241,26 +241,4 @@ def clean(ctx: click.Context) -> int:
             say(f"Kept the clone of task {task.id}, {task.clone}: it has {left}.") if left else None
             removed += not left
     say(f"Removed {removed} clone{'' if removed == 1 else 's'}.")
-    return OK
-
-
-@click.command(hidden=True)
-@click.argument("number", type=int)
-@click.option("--parent", type=int, required=True)
-@click.pass_context
-def work(ctx: click.Context, number: int, parent: int) -> int:
-    """Prepare a task's clone and replace this process by its loop; started by `rooda tasks run` only."""
-    from rooda.settings.setup import new_worktree
-    from rooda.tasks import outcome
-    from rooda.tasks.work import check, work
-
-    here = where(ctx)
-    store = _store(here)
-    try:
-        found = configuration.load(here.workspace, here.config)
-        check(found, store.get(number), here.workspace)
-    except RoodaError as problem:
-        problem.code = outcome.GENERAL
-        raise
-    work(store, found, new_worktree(found), here, number, os.environ, parent, say)
     return OK

@@ -9,7 +9,7 @@ from rooda.tasks import model
 from rooda.tasks.model import Process, Task
 
 UNPUBLISHED = "its work could not be brought into the repository"
-GENERAL = 78  # exit code of `rooda tasks work` for an error that affects every task
+GENERAL = 78  # exit code of a process of `start` for an error that affects every task
 KILLS = 5  # in a row, without an iteration in between, after which a task fails
 
 

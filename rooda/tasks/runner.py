@@ -25,7 +25,7 @@ from rooda.tasks.conflicts import Foresight
 from rooda.tasks.lander import Lander, Step
 from rooda.tasks.memory import Memory
 from rooda.tasks.model import Process, Task
-from rooda.tasks.store import TASKS, Store
+from rooda.tasks.store import Store
 
 STOPPED = (INTERRUPTED, TERMINATED)
 
@@ -197,8 +197,8 @@ class Runner:
         if claimed.state != model.RUNNING:
             return
         slot = next(each for each in range(self._wishes.slots) if each not in self._slots.values())
-        words = ["-C", self._here.workspace, "--config", self._config, *TASKS, "work", str(task.id)]
-        argv = [*detach.rooda_command(), *words, "--parent", str(os.getpid())]
+        words = ["_task", self._here.workspace, self._config, str(task.id), str(os.getpid())]
+        argv = [*detach.rooda_command(), *words]
         self._printed[task.id] = files.size(self.output_of(task.id))
         pid = self._children.start(argv, self._here.workspace, self._environment(slot), self.output_of(task.id))
         self._working[pid], self._slots[task.id] = task.id, slot

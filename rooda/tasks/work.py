@@ -1,4 +1,4 @@
-"""Prepares the clone of a task and becomes its loop: `rooda tasks work ID`, which the scheduler starts.
+"""Prepares the clone of a task and becomes its loop, in a process that the scheduler starts.
 
 A clone is made in `ID.new` and renamed once it is set up, so a kill leaves a whole clone or none.
 """
