@@ -1,8 +1,10 @@
 """Runs short programs, mostly git, to their end and captures their output."""
 
 import os
+import select
 import signal
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooda.base import clock
@@ -16,7 +18,8 @@ if TYPE_CHECKING:
 
 TIMED_OUT, TOO_MUCH = 124, 125  # exit codes: timed out, printed more than allowed
 LOOK = 0.25  # seconds between checks for a signal while the program runs
-SHORT_LOOK = 0.01  # seconds between reads if the output has a limit
+SHORT_LOOK = 0.01  # seconds between checks where the system does not tell when a program ends
+CHUNK = 65_536  # bytes that are read or written at once
 TERM_GRACE = 1.0  # seconds between TERM and KILL: a git killed at once leaves its lock files
 
 inherited: list[int] = []  # descriptors that each brief program keeps open: a lock that lasts until the program ends
@@ -56,10 +59,7 @@ def capture(
         return Captured(NOT_FOUND, b"", str(problem).encode())
     with child:
         try:
-            if most:
-                said = _read_limited(child, most, timeout, stop_request)
-            else:
-                said = _communicate(child, stdin, timeout, quiet, stop_request)
+            said = _conversation(child, b"" if most else stdin, _Limits(timeout, quiet, most), stop_request)
         except Interrupted:
             _end(child)
             raise
@@ -83,59 +83,134 @@ def _start(
     )
 
 
-def _communicate(
-    child: "subprocess.Popen[bytes]", stdin: bytes, timeout: float, quiet: float, stop_request: StopRequest
+def _conversation(
+    child: "subprocess.Popen[bytes]", stdin: bytes, limits: "_Limits", stop_request: StopRequest
 ) -> Captured:
-    import subprocess
+    """Write to a program and read from it until it ends or breaks a limit.
 
-    last, said = clock.monotonic() + timeout, stdin or None
-    size, until = 0, clock.monotonic() + quiet if quiet else last  # bytes printed, and when that is too long ago
-    while True:
-        try:
-            out, err = child.communicate(said, max(0.0, min(LOOK, last - clock.monotonic())))
-            return Captured(child.returncode, out, err)
-        except subprocess.TimeoutExpired as late:
-            said = None  # sent with the first call
-            if stop_request.signal:
-                raise Interrupted(stop_request.signal) from None
-            if quiet and (printed := len(late.stdout or b"") + len(late.stderr or b"")) > size:
-                size, until = printed, clock.monotonic() + quiet
-            if clock.monotonic() >= min(last, until):
-                ending.signal_group(child.pid, signal.SIGKILL)  # kills its descendants too
-                why = f"no answer within {timeout:g}s" if until >= last else f"no progress for {quiet:g}s"
-                return Captured(TIMED_OUT, late.stdout or b"", why.encode())
-
-
-def _read_limited(child: "subprocess.Popen[bytes]", most: int, timeout: float, stop_request: StopRequest) -> Captured:
-    assert child.stdin and child.stdout and child.stderr
-    child.stdin.close()
-    last, said = clock.monotonic() + timeout, {child.stdout.fileno(): b"", child.stderr.fileno(): b""}
-    for pipe in said:
-        os.set_blocking(pipe, False)
-    while True:
-        code = child.poll()
-        late = clock.monotonic() >= last
-        said = {pipe: text + _read_available(pipe, most + 1 - len(text)) for pipe, text in said.items()}
-        flood = any(len(text) > most for text in said.values())
-        if code is None and (late or flood):
-            ending.signal_group(child.pid, signal.SIGKILL)  # kills its descendants too
-        if code is not None or late or flood:
-            out, err = said.values()
-            return Captured(TOO_MUCH if flood else TIMED_OUT if code is None else code, out, err)
-        if stop_request.signal:
-            raise Interrupted(stop_request.signal)
-        clock.sleep(SHORT_LOOK)
-
-
-def _read_available(pipe: int, room: int) -> bytes:
-    """Read what is available without blocking."""
-    found = b""
+    A descriptor of the process tells its end at once; `Popen.wait` with a timeout would notice it a millisecond later.
+    """
+    talk = _Talk(child, stdin)
+    begun = heard = clock.monotonic()
     try:
-        while len(found) < room and (more := os.read(pipe, room - len(found))):
-            found += more
-    except BlockingIOError:
-        pass
-    return found
+        while True:
+            size = talk.size
+            talk.wait(min(LOOK, max(0.0, limits.timeout - (clock.monotonic() - begun))))
+            now = clock.monotonic()
+            heard = now if talk.size > size else heard
+            flood = 0 < limits.most < talk.longest
+            if not flood and talk.ended and (limits.most or talk.is_silent):
+                return Captured(child.returncode, *talk.said())
+            late, mute = now - begun >= limits.timeout, 0 < limits.quiet <= now - heard
+            if late or flood or mute:
+                ending.signal_group(child.pid, signal.SIGKILL)  # kills its descendants too
+                out, err = talk.said()
+                if limits.most:
+                    return Captured(TOO_MUCH if flood else TIMED_OUT, out, err)
+                why = f"no answer within {limits.timeout:g}s" if late else f"no progress for {limits.quiet:g}s"
+                return Captured(TIMED_OUT, out, why.encode())
+            if stop_request.signal:
+                raise Interrupted(stop_request.signal)
+    finally:
+        talk.close()
+
+
+class _Limits(NamedTuple):
+    """What a program must keep to: seconds, seconds without output, and bytes of each stream; 0 = no limit."""
+
+    timeout: float
+    quiet: float
+    most: int
+
+
+class _Talk:
+    """The pipes of a program, and whether it has ended."""
+
+    def __init__(self, child: "subprocess.Popen[bytes]", stdin: bytes) -> None:
+        assert child.stdin and child.stdout and child.stderr
+        self._child, self._left, self._poll = child, memoryview(stdin), select.poll()
+        self._texts = {child.stdout.fileno(): bytearray(), child.stderr.fileno(): bytearray()}
+        self._open = {*self._texts}
+        self._input, self._exit = child.stdin.fileno(), _exit_descriptor(child.pid)
+        for pipe in (*self._texts, self._input):
+            os.set_blocking(pipe, False)
+        for pipe in (*self._open, *([self._exit] if self._exit >= 0 else [])):
+            self._poll.register(pipe, select.POLLIN)
+        self._poll.register(self._input, select.POLLOUT)
+        self.ended = False
+        self._write()
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self._texts.values()))
+
+    @property
+    def longest(self) -> int:
+        return max(map(len, self._texts.values()))
+
+    @property
+    def is_silent(self) -> bool:
+        """True if nobody can write to the pipes any more."""
+        return not self._open
+
+    def said(self) -> tuple[bytes, bytes]:
+        out, err = map(bytes, self._texts.values())
+        return out, err
+
+    def wait(self, seconds: float) -> None:
+        """Wait until the program writes, reads, or ends."""
+        if self._exit < 0 and self.is_silent:
+            import subprocess
+
+            with suppress(subprocess.TimeoutExpired):
+                self._child.wait(seconds)
+        else:
+            ready = self._poll.poll(1000 * (seconds if self._exit >= 0 else min(seconds, SHORT_LOOK)))
+            if any(pipe == self._input for pipe, _ in ready):
+                self._write()
+        self.ended = self.ended or self._child.poll() is not None  # before the last read
+        if self.ended and self._exit >= 0:
+            self._poll.unregister(self._exit)
+            os.close(self._exit)
+            self._exit = -1
+        for pipe in [*self._open]:
+            self._read(pipe)
+
+    def _read(self, pipe: int) -> None:
+        try:
+            data = os.read(pipe, CHUNK)
+        except BlockingIOError:
+            return
+        self._texts[pipe] += data
+        if not data:
+            self._open.discard(pipe)
+            self._poll.unregister(pipe)
+
+    def _write(self) -> None:
+        try:
+            self._left = self._left[os.write(self._input, self._left[:CHUNK]) :] if self._left else self._left
+        except BlockingIOError:
+            return
+        except BrokenPipeError:  # it reads no more
+            self._left = self._left[:0]
+        if not self._left:
+            self._poll.unregister(self._input)
+            self._input = -1
+            child_input, self._child.stdin = self._child.stdin, None
+            assert child_input
+            child_input.close()
+
+    def close(self) -> None:
+        if self._exit >= 0:
+            os.close(self._exit)
+
+
+def _exit_descriptor(pid: int) -> int:
+    """Return a descriptor that becomes readable when the process ends; -1 if the system has none."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return -1
 
 
 def _end(child: "subprocess.Popen[bytes]") -> None:
