@@ -23,9 +23,9 @@ from typing import Any
 
 from benchmarks import results
 from benchmarks.fleet import figures, judge
-from benchmarks.fleet.judge import Verdict
+from benchmarks.fleet.judge import Site, Verdict
 from benchmarks.fleet.net import Machine, network
-from benchmarks.fleet.place import server_words
+from benchmarks.fleet.place import home, server_words
 
 ROODA = [sys.executable, "-m", "rooda"]
 WORKERS = ("blue", "red", "green")
@@ -54,6 +54,8 @@ class Campaign:
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.hits: list[tuple[str, float]] = []  # worker and time of each fault
         self.killed: dict[str, list[tuple[float, float]]] = {}
+        self.down: dict[str, list[tuple[float, float]]] = {}  # when a fault hit each worker, until it was undone
+        self.away: list[tuple[float, float]] = []  # when Temporal or the git server did not answer
 
     # Setting up
 
@@ -79,21 +81,13 @@ class Campaign:
             self.start_worker(name)
 
     def environment(self, name: str) -> dict[str, str]:
-        home = self.folder / "homes" / name
-        (home / "config").mkdir(parents=True, exist_ok=True)
-        (home / "config" / "rooda.toml").write_text(
-            '[loop]\nagent = "scripted"\nsandbox = "off"\n'
-            f'[agents.scripted]\ncommand = "{self.folder / "agent"}"\n'
-            f'[fleet]\naddress = "temporal://{self.server.address}:7233/default"\n'
-            f"heartbeat = {self.asked.heartbeat}\ninsecure = true\n"
-            f'[fleet.worker]\nrepositories = ["git://{self.server.address}/*"]\n'
-        )
         settings = self.folder / "gitconfig"
         settings.write_text("[user]\nname = me\nemail = me@localhost\n[init]\ndefaultBranch = main\n")
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(("ROODA_", "GIT_", "XDG_"))}
         fence = {"ROODA_TEST_FENCE": "off"} if self.asked.fence == "off" else {}
-        own = {"HOME": str(home), "ROODA_CONFIG_HOME": str(home / "config"), "GIT_CONFIG_GLOBAL": str(settings)}
-        return {**kept, **own, **fence}
+        address = f"temporal://{self.server.address}:7233/default"
+        more = f"heartbeat = {self.asked.heartbeat}\ninsecure = true\n"
+        own = home(self.folder, name, address, f"git://{self.server.address}/*", more)
+        return {**own, **fence, "GIT_CONFIG_GLOBAL": str(settings)}
 
     def start_git(self) -> None:
         words = [
@@ -248,7 +242,10 @@ class Campaign:
             time.sleep(0.2)
         for each in faults:
             time.sleep(chance.uniform(1, 2 * self.asked.turn))
-            FAULTS[each](self, chance.choice(WORKERS))
+            name, began = chance.choice(WORKERS), time.time()
+            FAULTS[each](self, name)
+            hit = self.away if each in SERVERS else self.down.setdefault(name, [])
+            hit.append((began, time.time()))
 
     def _open(self) -> list[int]:
         found = json.loads(self.desk("--json"))
@@ -280,7 +277,7 @@ class Campaign:
             calls=len(calls),
             repeated=len(calls) - len(set(seqs)),
             together=judge.together(calls, self.killed),
-            takeovers=judge.takeovers(calls, self.hits),
+            takeovers=judge.takeovers(calls, self.hits, Site(self.asked.slots, WORKERS, self.down, self.away)),
             left=left,
             lost=tuple(lost),
         )
@@ -301,6 +298,8 @@ FAULTS: dict[str, Callable[[Campaign, str], Any]] = {
     "git server away": Campaign.stop_git,
     "git server hangs": Campaign.hang_git,
 }
+
+SERVERS = ("Temporal stopped", "Temporal killed", "git server away", "git server hangs")  # they hit no worker
 
 
 def schedules(asked: argparse.Namespace) -> dict[str, list[str]]:

@@ -1,8 +1,10 @@
 """What a run of the campaign has to show, from what was counted outside of the engine and of git's clones."""
 
 from collections import defaultdict
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import NamedTuple
+
+STEP = 0.1  # seconds between two looks at who has a free place
 
 
 class Call(NamedTuple):
@@ -64,13 +66,58 @@ def ended_by(call: Call, killed: dict[str, list[tuple[float, float]]]) -> float:
     return min(times, default=call.start)
 
 
-def takeovers(calls: list[Call], faults: list[tuple[str, float]]) -> tuple[float, ...]:
-    """Seconds from each fault to the next start of a call at each task that its worker was at."""
-    found = []
+class Site(NamedTuple):
+    """What a take-over needs, at each moment of a run."""
+
+    slots: int  # of each worker
+    workers: tuple[str, ...]
+    down: dict[str, list[tuple[float, float]]]  # when a fault hit each worker, until it was undone
+    away: list[tuple[float, float]]  # when Temporal or the git server did not answer
+
+
+def takeovers(calls: list[Call], faults: list[tuple[str, float]], site: Site) -> tuple[float, ...]:
+    """Seconds from each fault to the next start of a call at each task that its worker was at.
+
+    Time in which no other worker had a free place, or Temporal or the git server was away, does not count.
+    """
+    legs, found = _legs(calls), list[float]()
     for worker, at in faults:
         for call in calls:
             if call.worker != worker or not call.start <= at <= (call.end or at):
                 continue
             later = [each.start for each in calls if each.task == call.task and each.start > at]
-            found += [min(later) - at] if later else []
+            found += [_counted(at, min(later), legs, site)] if later else []
     return tuple(sorted(found))
+
+
+def _legs(calls: list[Call]) -> dict[str, list[tuple[float, float]]]:
+    """When tasks held places of each worker: from a task's first call there to the end of its last in a row."""
+    by_task, found = defaultdict(list), defaultdict(list)
+    for call in sorted(calls, key=lambda call: call.start):
+        by_task[call.task].append(call)
+    for each in by_task.values():
+        for worker, group in groupby(each, key=lambda call: call.worker):
+            members = [*group]
+            found[worker].append((members[0].start, members[-1].end or members[-1].start))
+    return found
+
+
+def _counted(begin: float, end: float, legs: dict[str, list[tuple[float, float]]], site: Site) -> float:
+    counted, now = 0.0, begin
+    while now < end:
+        step = min(STEP, end - now)
+        free = any(
+            not _within(now, site.down.get(name, [])) and _held(now, legs.get(name, [])) < site.slots
+            for name in site.workers
+        )
+        counted += step * (free and not _within(now, site.away))
+        now += STEP
+    return counted
+
+
+def _held(now: float, spans: list[tuple[float, float]]) -> int:
+    return sum(start <= now < end for start, end in spans)
+
+
+def _within(now: float, spans: list[tuple[float, float]]) -> bool:
+    return _held(now, spans) > 0

@@ -57,6 +57,20 @@ def run(words: Sequence[str], cwd: Path, env: Mapping[str, str] | None = None) -
     return done.stdout
 
 
+def home(folder: Path, name: str, address: str, repositories: str, fleet: str = "") -> dict[str, str]:
+    """Make the home of a machine, whose agent is the script `agent` of the folder; return its environment."""
+    own = folder / "homes" / name
+    (own / "config").mkdir(parents=True, exist_ok=True)
+    (own / "config" / "rooda.toml").write_text(
+        '[loop]\nagent = "scripted"\nsandbox = "off"\n'
+        f'[agents.scripted]\ncommand = "{folder / "agent"}"\n'
+        f'[fleet]\naddress = "{address}"\n{fleet}'
+        f'[fleet.worker]\nrepositories = ["{repositories}"]\n'
+    )
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("ROODA_", "GIT_", "XDG_"))}
+    return {**kept, "HOME": str(own), "ROODA_CONFIG_HOME": str(own / "config")}
+
+
 class Desk:
     """A repository with a checkout, and the settings of every machine: an agent that is a script."""
 
@@ -79,16 +93,8 @@ class Desk:
         path.chmod(0o755)
 
     def environment(self, name: str) -> dict[str, str]:
-        home = self.folder / "homes" / name
-        (home / "config").mkdir(parents=True, exist_ok=True)
-        (home / "config" / "rooda.toml").write_text(
-            '[loop]\nagent = "scripted"\nsandbox = "off"\n'
-            f'[agents.scripted]\ncommand = "{self.folder / "agent"}"\n'
-            f'[fleet]\naddress = "{self.address}"\n'
-            f'[fleet.worker]\nrepositories = ["{self.folder / "origin.git"}"]\n'
-        )
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(("ROODA_", "GIT_", "XDG_"))}
-        return {**kept, "HOME": str(home), "ROODA_CONFIG_HOME": str(home / "config"), "GIT_CONFIG_GLOBAL": os.devnull}
+        own = home(self.folder, name, self.address, str(self.folder / "origin.git"))
+        return {**own, "GIT_CONFIG_GLOBAL": os.devnull}
 
     def start(self, words: Sequence[str], cwd: Path, name: str) -> "subprocess.Popen[bytes]":
         with open(self.folder / f"{name}.log", "ab") as out:

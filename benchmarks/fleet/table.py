@@ -10,6 +10,10 @@ HEARTBEAT, TURN, TURNS = 60.0, 600.0, 5  # seconds, and turns of a task, for whi
 PUSHES = (TURNS + 2) / TURNS  # a turn: those of its task, the ticket and one claim, shared by its turns
 GITHUB = 6  # pushes a minute to one repository, as GitHub recommends
 SIZES = (1_000, 10_000)
+COUNTED = (
+    "A take-over lasts from the fault to the task's next call; time in which no other worker had a free place, or in "
+    "which Temporal or the git server was away, is not counted."
+)
 
 
 def faults(found: Found, folder: str) -> str:
@@ -26,7 +30,8 @@ def faults(found: Found, folder: str) -> str:
         return "Not measured yet: `python -m benchmarks.fleet`."
     part = parts.get("faults, fence on") or parts["random"]
     how = f"{part['tasks']} tasks of {part['turns']} turns, agents that work {part['turn']:g} s"
-    return "\n".join([*lines, "", f"{how}; three workers with {part['slots']} slots, heartbeat {part['heartbeat']} s."])
+    how += f"; three workers with {part['slots']} slots, heartbeat {part['heartbeat']} s."
+    return "\n".join([*lines, "", f"{how} {COUNTED}"])
 
 
 def _fault(row: Found, more: str) -> str:
