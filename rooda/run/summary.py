@@ -1,5 +1,8 @@
 """Collects the facts of a run for its summary: iterations, calls, and what changed in the work tree."""
 
+from collections.abc import Iterator
+from contextlib import suppress
+
 from rooda.base.json import Json
 from rooda.run import history
 from rooda.run.event_records import Emit, RunUsed, WorkBegan
@@ -57,11 +60,10 @@ class Summing:
         self._tally.cut()
 
 
-def _records(session: SessionLog) -> list[Json]:
-    try:
-        return list(history.records(session.path))
-    except OSError:
-        return []
+def _records(session: SessionLog) -> Iterator[Json]:
+    """Yield a session's events one by one: a long run has more than fit into the loop's memory."""
+    with suppress(OSError):
+        yield from history.records(session.path)
 
 
 def _beginning(workspace: str) -> Json:

@@ -36,7 +36,7 @@ class Past:
         *("baseline.started", "baseline.ended", "files.restored", "network.refused"),
     )
 
-    def __init__(self, events: Iterable[Json] = (), limit: int = 0) -> None:
+    def __init__(self, limit: int = 0) -> None:
         self.number, self.limit = 1, limit  # the current iteration, counted from 1, and the iteration limit
         self.last: Json = {}  # `iteration.ended` of the last iteration, or its equivalent after a crash
         self._verdicts: dict[tuple[str, int], Json] = {}  # the last `gate.ended` of each gate; names may repeat
@@ -47,8 +47,12 @@ class Past:
         self.walls: list[str] = []  # what the sandbox prevented in the last iteration, one line each
         self._prevented: list[str] = []  # and in the current one
         self._before = ""  # the snapshot when the current iteration began
+
+    def adding(self, events: Iterable[Json]) -> Iterator[Json]:
+        """Yield events that are added one by one: those of a long run would fill the memory."""
         for record in events:
             self.add(record)
+            yield record
 
     def add(self, record: Json) -> None:
         event = record["event"]

@@ -1,6 +1,7 @@
 """Starts or resumes a procedure, and runs it to its end."""
 
 import os
+from collections.abc import Iterator
 
 from rooda.base import clock
 from rooda.base.json import Json
@@ -224,9 +225,10 @@ def run_session(
         _say_if_unlimited(procedure, began, screen)
         session.emit(_opening(procedure, began, state is None))
         try:
-            earlier = _earlier(where.workspace, procedure.name) if state is not None else []
-            world = Effects(session, status.Status(session, earlier), procedure.name, resumed=state is not None)
-            ending = loop.ooda(Turns(store), began, procedure, world, progress.recalled(earlier))
+            past, earlier = Past(), _earlier(where.workspace, procedure.name) if state is not None else iter(())
+            known = progress.recalled(past.adding(earlier))
+            world = Effects(session, status.Status(session, past), procedure.name, resumed=state is not None)
+            ending = loop.ooda(Turns(store), began, procedure, world, known)
         except Interrupted as abandoned:
             return code_of_signal(abandoned.number)
         finally:
@@ -239,14 +241,14 @@ def run_session(
     return ending.code
 
 
-def _earlier(workspace: str, name: str) -> list[Json]:
-    """Return the events of the run's earlier sessions that a resume and the STATUS section need.
+def _earlier(workspace: str, name: str) -> Iterator[Json]:
+    """Yield the events of the run's earlier sessions that a resume and the STATUS section need.
 
     Leaves out events of other versions of rooda that lack fields which are required now.
     """
     found = history.events_of_run(workspace, name, KIND.name, {*Past.EVENTS, *progress.EVENTS})
     required = {**required_fields(event_records), **required_fields(events)}
-    return [record for record in found if required[record["event"]] <= {*record}]
+    return (record for record in found if required[record["event"]] <= {*record})
 
 
 def _say_if_unlimited(procedure: Procedure, began: OodaState, screen: Screen) -> None:

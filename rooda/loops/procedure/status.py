@@ -1,7 +1,7 @@
 """Collects what the STATUS section of a prompt reports: events of the run, outputs of failed gates, changed files."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rooda.base import files
@@ -20,9 +20,9 @@ READ = 65_536  # bytes read from the end of a gate's output
 class Status:
     """The STATUS section of a session's prompts."""
 
-    def __init__(self, session: "Session", earlier: Iterable[Json] = ()) -> None:
-        """`earlier`: events of earlier sessions of the run."""
-        self._session, self._past = session, Past(earlier)
+    def __init__(self, session: "Session", past: Past) -> None:
+        """`past`: the iterations of the run's earlier sessions."""
+        self._session, self._past = session, past
         session.subscribe(self._past.add, Past.EVENTS)
 
     def text(self, procedure: Procedure) -> str:
