@@ -69,6 +69,22 @@ def test_a_prompt_of_10_MB(ws: Workspace) -> None:
     assert len(ws.calls[1].prompt) > 10_000_000
 
 
+def test_a_resume_after_many_iterations(ws: Workspace) -> None:
+    """What the log of a long run says is not kept: a resume has the memory of the session before it."""
+    many, waiting = 1500, os.path.join(ws.fake, "waiting")
+    agent = ws.write("../agent", f'[ "$ROODA_ITERATION" -ge {many} ] || exit 0; echo $PPID >{waiting}; exec sleep 1000')
+    ws.procedure("build", loop={"ai_cmd": f"sh {agent}"})
+    weights = list[int]()
+    for words in (("build", "-n", "0"), ("resume", "build")):
+        running = ws.start(*words)
+        until(lambda: os.path.exists(waiting) and Path(waiting).read_text().endswith("\n"), 60, "the agent to wait")
+        weights.append(private(int(Path(waiting).read_text())))
+        os.remove(waiting)
+        running.signal(signal.SIGTERM)
+        assert running.finish() == 143
+    assert weights[1] - weights[0] < MORE
+
+
 READERS = {
     "never-reads": "exit 0",
     "closes-stdin": "exec 0<&-; exit 0",
