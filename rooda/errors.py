@@ -1,4 +1,4 @@
-"""Errors that the user can act on, and exit codes. Imports no other module of rooda."""
+"""Defines the errors that the user can act on, and the exit codes. Imports no other module of rooda."""
 
 from typing import NamedTuple
 

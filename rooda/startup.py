@@ -1,4 +1,4 @@
-"""Entry point of the `rooda` command: fast answers, safe streams, UTF-8, and the guardian process.
+"""The entry point of the `rooda` command: fast answers, safe streams, UTF-8, and the guardian process.
 
 Imports are inside the functions: `rooda --version` must not wait for them.
 """

@@ -44,7 +44,7 @@ def pages() -> dict[str, str]:
         os.chdir(folder)
         ctx = click.Context(app.app, info_name="rooda", obj=app.located(None, None), **AS_TYPED)
         texts = {name: _page(ctx, name, word.help) for name, word in words.WORDS.items()}
-        texts["tasks --fleet"] = _page(ctx, "tasks --fleet", "Work off the tasks of a fleet.")
+        texts["tasks --fleet"] = _page(ctx, "tasks --fleet", "Work through the tasks of a fleet.")
         ships = procedures.summaries(configuration.load(folder, None))
         texts |= {name: _procedure(name, text) if name != "build" else _page(ctx, name, text) for name, text in ships}
         os.chdir(ROOT)

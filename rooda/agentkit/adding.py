@@ -1,4 +1,4 @@
-"""Finds out by trying how an unknown agent CLI takes its prompt, and which reader understands its output."""
+"""Tries an unknown agent CLI, to find out how it takes its prompt and which reader understands its output."""
 
 import os
 import shlex
@@ -17,20 +17,20 @@ HINT = "If the CLI needs other settings to find the server, write [agents.NAME] 
 
 
 class Try(NamedTuple):
-    """One way to give the CLI its prompt, and why it failed; "" if the CLI did its work."""
+    """One way to pass the prompt to the CLI, and why it failed; "" if the CLI did its work."""
 
     way: str
     problem: str
-    subject: Subject  # with the reader that was found
+    subject: Subject  # settings of the agent, with the reader that was found
 
 
 def ways(command: str) -> tuple[str, ...]:
-    """Return the ways to try in which the CLI may take its prompt."""
+    """Return the ways in which the CLI may take its prompt, each of which is tried."""
     return ("argument", "file") if "{prompt}" in command else ("stdin", "argument")
 
 
 def tries(name: str, command: str, folder: str, signals: Signals) -> Iterator[Try]:
-    """Try one way after the other, up to the first that works, and yield each result. A signal ends them."""
+    """Try one way after the other until one works, and yield each result. A signal ends the trials."""
     for way in ways(command):
         if signals.count:
             return
@@ -44,7 +44,7 @@ def tries(name: str, command: str, folder: str, signals: Signals) -> Iterator[Tr
 
 
 def _read(subject: Subject, harness: Harness) -> dict[str, Any]:
-    """Return the subject's table with the reader that understands the transcript best; text if none does."""
+    """Return the subject's settings with the reader that understands the transcript best; `text` if none does."""
     path, code = str(harness.event("agent.started").get("transcript")), harness.event("agent.ended").get("exit_code")
     found = [(score, output) for output in OUTPUTS if (score := _score(output, path, int(code or 0)))]
     if not found:
@@ -56,8 +56,8 @@ def _read(subject: Subject, harness: Harness) -> dict[str, Any]:
 
 
 def _score(output: str, path: str, code: int) -> int:
-    """Return how many facts a reader finds in a transcript; 0 if it doesn't understand how the call ended."""
-    if reader(output).record is None:  # plain text: any reader of lines would accept it
+    """Return the number of facts that a reader finds in a transcript; 0 if it can't read how the call ended."""
+    if reader(output).record is None:  # plain text, which any reader of lines would accept
         return 0
     facts = transcript.facts_of(output, path)
     if outcome.judge(facts, "exit", code).kind != outcome.OK or LAST not in facts.final:
@@ -66,7 +66,7 @@ def _score(output: str, path: str, code: int) -> int:
 
 
 def table_text(subject: Subject, command: str) -> str:
-    """Return the settings of the agent as TOML, with what `rooda agents test` needs."""
+    """Return the settings of the agent as TOML, including those that `rooda agents test` needs."""
     rows: Json = {"command": command, **subject.table}
     if rows["output"] == "text":
         del rows["output"]
@@ -79,7 +79,7 @@ def table_text(subject: Subject, command: str) -> str:
 
 
 def absolute(command: str, folder: str) -> str:
-    """Return the command with a program path that is relative to a folder made absolute."""
+    """Return the command; if its program is a path relative to a folder, the path is made absolute."""
     program, *words = shlex.split(command)
     if os.sep not in program or os.path.isabs(program):
         return command

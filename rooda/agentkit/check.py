@@ -23,15 +23,15 @@ from rooda.settings.layers import Settings, ancestors, merge
 
 PATIENCE = 120.0  # seconds per run
 NO_TOOLS = "this CLI offers the model no tools"
-LONGEST = 200  # characters of what an agent says that a check shows
+LONGEST = 200  # characters of an agent's text that a check shows
 READY = 15.0  # seconds until the server is ready
 MADE, LAST = "from the model\n", "All done."
 WORK = "".join(f"{n}. Nothing is to be done about line {n}, “quotes” and \\n included.\n" for n in range(300))
-VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "ROODA_LOOP_SANDBOX")  # passed to the run; no keys
+VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "ROODA_LOOP_SANDBOX")  # passed on to the run; no keys
 
 
 def shipped() -> dict[str, Any]:
-    """Return the tables `test` of the agents that ship, by name."""
+    """Return the tables `test` of the agents that ship with rooda, by name."""
     import tomllib
 
     tables: Json = tomllib.loads(files.text(dirs.shipped("config", "agents-test.toml")))["agents"]
@@ -43,8 +43,8 @@ class Subject(NamedTuple):
 
     name: str
     command: str
-    table: Mapping[str, Any]  # its settings, without those of the test
-    test: Mapping[str, Any]  # how its CLI is pointed at the model server
+    table: Mapping[str, Any]  # the agent's settings, without those of the test
+    test: Mapping[str, Any]  # how the CLI is pointed at the model server
 
     @property
     def is_text(self) -> bool:
@@ -52,7 +52,7 @@ class Subject(NamedTuple):
 
     @property
     def answer(self) -> str:
-        """Return the answer that makes the CLI write a file; "" if it offers the model tools."""
+        """Return the answer that makes the CLI write a file; "" if the CLI offers the model tools."""
         return str(self.test.get("answer", ""))
 
     @property
@@ -61,7 +61,7 @@ class Subject(NamedTuple):
 
 
 def subject(settings: Settings, agent: Agent, program: str) -> Subject | None:
-    """Return a named agent of the settings as a subject; None if nothing says how to point it at the server."""
+    """Return an agent of the settings as a subject; None if no setting says how to point it at the server."""
     table = settings.agents().get(agent.name, {})
     ours, test = shipped(), table.get("test", {})
     for name in ancestors(settings.table("agents"), agent.name):
@@ -79,12 +79,12 @@ class Check(NamedTuple):
     """The result of one check."""
 
     what: str
-    ok: bool | None  # None: nothing to check
+    ok: bool | None  # None: there is nothing to check
     detail: str = ""
 
 
 class Harness:
-    """A model server and a workspace to run rooda in."""
+    """A model server, and a workspace in which rooda runs."""
 
     def __init__(self, folder: str, subject: Subject, signals: Signals) -> None:
         self.work, self.home = os.path.join(folder, "work"), os.path.join(folder, "home")
@@ -110,7 +110,7 @@ class Harness:
             output=os.path.join(self._folder, "rooda.out"),
             timeout=PATIENCE,
             grace=20.0,
-            keep=True,  # keep the server; processes that the run leaves are checked later
+            keep=True,  # don't end the server; processes that the run leaves are checked later
             on_start=pids.append,
         )
         return supervise.run(spec, self._signals, Periodic(0.1, end_it))
@@ -176,7 +176,7 @@ class Harness:
         return files.text(places[0]) if places and os.path.exists(places[0]) else ""
 
     def has_begun(self) -> bool:
-        """True once the shell command of the scenario runs or, without tools, the model was asked for an answer."""
+        """True once the scenario's shell command runs; for a CLI without tools, once it has sent a request."""
         if self.subject.runs_commands:
             return os.path.exists(os.path.join(self.work, "begun"))
         from urllib.request import urlopen
@@ -190,7 +190,7 @@ class Harness:
         return [json.loads(line) for line in files.lines(log, 1 << 28, 1 << 28)] if os.path.exists(log) else []
 
     def prompt_arrived(self) -> bool:
-        """True if a request had the whole prompt."""
+        """True if a request contained the whole prompt."""
         prompt, bodies = _words(self.prompt()), (_words(" ".join(_texts(each.get("body")))) for each in self.asked())
         return bool(prompt) and any(prompt in body for body in bodies)
 
@@ -222,7 +222,7 @@ def turns_of(harness: Harness) -> list[Json]:
 
 
 def why_undone(harness: Harness, done: ProcessResult) -> str:
-    """Return why a run of the CLI did not do its work; "" if it did."""
+    """Return why a run of the CLI did not do its work; "" if it succeeded."""
     if not harness.asked():
         return f"it sent no request to the server ({_ending(harness.event('agent.ended'), done)})"
     if not harness.prompt_arrived():
@@ -242,7 +242,7 @@ def _ending(ended: Json, done: ProcessResult) -> str:
 
 
 def examine(subject: Subject, folder: str, signals: Signals) -> Iterator[Check]:
-    """Run all checks; yield each result as soon as it is known. A signal ends them."""
+    """Run all checks, and yield each result as soon as it is known. A signal ends the checks."""
     first = Harness(os.path.join(folder, "work"), subject, signals)
     yield from _of_work(first)
     if not signals.count:
@@ -280,7 +280,7 @@ def _of_stopping(harness: Harness, servers: tuple[int, ...]) -> Iterator[Check]:
 
 
 def _understood(subject: Subject, ended: Json, done: ProcessResult) -> Check:
-    """Return the check that rooda reads how the call ended; of plain text it knows only the exit code."""
+    """Check whether rooda can read how the call ended. From plain text it learns only the exit code."""
     what = "its transcript is understood"
     if subject.is_text and ended.get("exit_code") == 0:
         return Check(what, None, "output = text: only the exit code is known")
@@ -294,7 +294,7 @@ def _outcome(ended: Json, done: ProcessResult) -> str:
 
 
 def _reported(what: str, value: Any, known: bool, shown: Any) -> Check:
-    """Return a check that fails if a value is missing that this CLI is known to report."""
+    """Check that a value is present, if this CLI is known to report it."""
     if value is None and not known:
         return Check(what, None, "not reported by this CLI")
     return Check(what, value is not None, "" if value is None else shown(value))

@@ -1,4 +1,4 @@
-"""Context shared by all processes of a run."""
+"""Defines the context that all processes of a run share."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
@@ -18,7 +18,7 @@ class Folder(Protocol):
         """Create an output file for a process; return its path and descriptor, which is -1 if the disk is full."""
 
     def take_back(self, path: str) -> None:
-        """Use an output file that is still empty for something else."""
+        """Keep an output file, if it is still empty, for another process."""
 
     def make_spares(self, after: str) -> None:
         """Create files in advance while a process works; `after` is the kind of the process."""
@@ -35,10 +35,10 @@ class Walls(Protocol):
 
 
 class Tracing(Protocol):
-    """The telemetry of a session, of which agents become part."""
+    """The telemetry of a session, in which agents can take part."""
 
     def environment(self, agent: Agent, transcript: str, env: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the variables that an agent gets besides `env` for a call."""
+        """Return the variables that an agent gets for a call, in addition to `env`."""
 
     def options(self, agent: Agent) -> Sequence[str]:
         """Return the options that switch on the agent's own telemetry."""

@@ -82,7 +82,7 @@ class Gathered:
         self.shown.append(f"[retry] {status or ''} {text or ''}".replace("  ", " ").rstrip())
 
     def retry_succeeded(self) -> None:
-        """Forget the reason for the last retry."""
+        """Forget the reason for the last retry, because the retry succeeded."""
         self.waiting = ("", None)
 
     def fail(self, message: Any, kind: Any = "", status: Any = None) -> None:

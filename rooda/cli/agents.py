@@ -1,4 +1,4 @@
-"""`rooda agents` lists agent CLIs with what rooda knows about them; `test` tries one, `add` defines one."""
+"""`rooda agents`: lists agent CLIs with what rooda knows about them; `test` tries one, `add` defines one."""
 
 import contextlib
 import os
@@ -39,9 +39,9 @@ _WORD = {True: "ok  ", False: "FAIL", None: "--  "}
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
 def agents(ctx: click.Context, as_json: bool) -> int:
-    """List the configured agents: installed version, whether they work unattended, and what rooda knows of them.
+    """List the configured agents: installed version, whether they work unattended, and what rooda knows about them.
 
-    Tokens and dollars are reported by the CLI; computed: from tokens and list prices. Limits seen: usage limits with
+    Tokens and dollars: reported by the CLI, or computed from tokens and list prices. Limits seen: usage limits with
     their end. Tested: when you ran `rooda agents test`, or the version that rooda's own tests run.
     """
     if ctx.invoked_subcommand:
@@ -169,8 +169,8 @@ def test(ctx: click.Context, name: str) -> int:
 def add(ctx: click.Context, name: str, command: str) -> int:
     """Try COMMAND against a scripted model server; if it works, define it as the agent NAME in your own settings.
 
-    The prompt goes to stdin, or to where COMMAND has {prompt}. The CLI finds the server by OPENAI_BASE_URL,
-    OPENAI_API_KEY, ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY. Without success nothing is written, exit 1.
+    rooda passes the prompt on stdin, or in place of {prompt} in COMMAND. The CLI finds the server by OPENAI_BASE_URL,
+    OPENAI_API_KEY, ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY. If it fails, nothing is written, and the exit code is 1.
     """
     from rooda.agentkit import adding, check
     from rooda.processes import supervise
@@ -243,7 +243,7 @@ def _all_pass(checks: "Iterable[Check]", signals: "Signals") -> bool:
 
 
 def _trial(work: "Callable[[str, Signals], bool]") -> int:
-    """Do work that starts agents, in a folder that is kept if it fails; return the exit code."""
+    """Run `work`, which starts agents, in a folder that is kept if it fails; return the exit code."""
     import tempfile
 
     from rooda.processes import capture, linux, supervise

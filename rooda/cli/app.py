@@ -84,7 +84,7 @@ class App(click.Group):
 
 
 def _whose_tasks(args: list[str]) -> tuple[bool, list[str]]:
-    """Return whether a `rooda tasks` means the tasks of the fleet, and its words without --fleet and --local."""
+    """Return whether a `rooda tasks …` means the tasks of the fleet, and its words without --fleet and --local."""
     end = args.index("--") if "--" in args else len(args)
     words = [*(word for word in args[:end] if word not in (FLEET, LOCAL)), *args[end:]]
     if FLEET in args[:end] or LOCAL in args[:end]:

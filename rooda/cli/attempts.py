@@ -1,4 +1,4 @@
-"""What a hostile agent tries: shell commands that succeed if nothing stops them, for `rooda doctor` and the tests."""
+"""Simulates a hostile agent, for `rooda doctor` and the tests: shell commands that succeed if nothing stops them."""
 
 import os
 import shlex
@@ -15,7 +15,7 @@ from rooda.run.setup import Sandbox, Setup
 
 
 class Attempt(NamedTuple):
-    """One attempt. `shell` exits with 0 if it succeeds; it finds what it attacks in variables, see `prepared`."""
+    """One attempt. `shell` exits with 0 if it succeeds, and finds its targets in variables; see `_prepared`."""
 
     name: str
     shell: str

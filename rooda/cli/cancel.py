@@ -1,4 +1,4 @@
-"""`rooda cancel [NAME]`: end a loop for good. A running one is stopped first."""
+"""`rooda cancel [NAME]`: ends a loop for good. A running loop is stopped first."""
 
 import click
 
@@ -19,7 +19,7 @@ from rooda.views.screen import Screen, ScreenOptions
 @click.option("--reason", metavar="TEXT", default="", help="Record this reason.")
 @click.pass_context
 def cancel(ctx: click.Context, name: str | None, reason: str) -> int:
-    """End NAME for good, or without NAME the only loop that runs or can be resumed. It can't be resumed any more.
+    """End the loop NAME for good: it can't be resumed. Without NAME, end the only loop that runs or can be resumed.
 
     A running loop is stopped first, as `rooda stop` does. Its run (`rooda runs`, `rooda logs`), its commits and its
     other work stay. To end a loop that you want to resume later: rooda stop

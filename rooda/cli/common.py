@@ -43,7 +43,7 @@ def warn_of_settings(here: Where) -> None:
 
 
 def kind_of(here: Where, name: str) -> str:
-    """Return the kind of the loop with this name, whether or not it runs. An unknown name counts as a procedure."""
+    """Return the kind of the loop with this name, running or not. An unknown name counts as a procedure."""
     known = (loop.kind for loop in registry.known(here.workspace) if loop.name == name)
     formed = (kind for kind in registry.KINDS if registry.kind(kind).is_name(name))
     return next(known, next(formed, registry.OODA))

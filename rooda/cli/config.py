@@ -1,4 +1,4 @@
-"""`rooda config`: show the settings in force, where each comes from, and which files rooda reads."""
+"""`rooda config`: shows the settings in force, where each comes from, and which files rooda reads."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""Commands that control a running loop: `rooda pause`, `continue`, `attach` and `stop`."""
+"""`rooda pause`, `continue`, `attach` and `stop`: control a running loop."""
 
 from typing import TYPE_CHECKING
 
@@ -55,7 +55,7 @@ def tab_running(ctx: click.Context, _: click.Parameter, incomplete: str) -> list
 
 
 def named(loop: Loop, begin: bool = False) -> str:
-    """Return the loop's name for a message; `begin`: at the start of a sentence."""
+    """Return words that name the loop in a message; `begin`: with a capital letter, to begin a sentence."""
     noun = registry.noun(loop.kind)
     return f"{noun.capitalize() if begin else noun} '{loop.name}'"
 
@@ -78,7 +78,7 @@ def record_order(workspace: str, loop: Loop, word: str, reason: str = "") -> Non
 
 
 def send_signal(loop: Loop, act: "signals.SignalSender") -> bool:
-    """Signal the loop's process, once a run that has just started has written its PID; False if the loop has ended."""
+    """Send the loop's process a signal, once the loop has written its PID; return False if the loop has ended."""
     for _ in range(ATTEMPTS):
         if act(lock.owner(loop.lock)):
             return True
@@ -97,7 +97,7 @@ POLL = 0.02  # seconds between checks for a suspended or continued process
 def pause(ctx: click.Context, name: str | None) -> int:
     """Suspend the loop, its agent and their processes, as Ctrl+Z does. Time limits are suspended too.
 
-    The agent's service may drop the connection: for a long pause use `rooda stop` and `rooda resume`.
+    The agent may lose the connection to its service, so use `rooda stop` and `rooda resume` for a long pause.
     """
     return _signal(ctx, name, "pause", signals.suspend, folder.PAUSE, "Paused", "Continue with: rooda continue")
 
@@ -183,11 +183,11 @@ STOP_PATIENCE = 15.0  # seconds that `rooda stop` waits for the loop to end
 
 @click.command(short_help="End a running loop as Ctrl+C would; its state is saved.")
 @click.argument("name", required=False, shell_complete=tab_running)
-@click.option("--now", is_flag=True, help="Don't give its agent time to end by itself.")
+@click.option("--now", is_flag=True, help="End the agent at once, without time to end by itself.")
 @click.option("--reason", metavar="TEXT", default="", help="Record this reason.")
 @click.pass_context
 def stop(ctx: click.Context, name: str | None, now: bool, reason: str) -> int:
-    """End the run of NAME, or without NAME the only running one. rooda saves its state and ends its agent.
+    """End the run of NAME, or without NAME the only running one. rooda saves the state and ends the agent.
 
     `rooda status`, `rooda logs` and `rooda why` show the reason. `rooda resume --all` does not resume the run.
     """

@@ -1,4 +1,4 @@
-"""`rooda doctor`: check whether a loop can run here, and who pays for it."""
+"""`rooda doctor`: checks whether a loop can run here, and who pays for it."""
 
 import os
 import sys

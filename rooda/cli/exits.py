@@ -105,7 +105,7 @@ _OLD_OPTIONS = {  # of an older program of the same name
 
 
 def _successor(option: str, ctx: "click.Context") -> str:
-    """Return what replaces an option of an older rooda, if the command takes that; else ""."""
+    """Return the option that replaces one of an older rooda, if the command has it; else ""."""
     found = _OLD_OPTIONS.get(option, "")
     taken = {name for parameter in ctx.command.params for name in parameter.opts}
     if ctx.parent is None and found.startswith("-"):

@@ -1,4 +1,4 @@
-"""`rooda export RUN -o FILE`: write a run to one HTML file."""
+"""`rooda export RUN -o FILE`: writes a run to one HTML file."""
 
 import os
 
@@ -23,8 +23,8 @@ UNSIGNED = "A record of this run is not signed by the user who exported it; some
 def export(ctx: click.Context, run: str, output: str, force: bool) -> int:
     """Write RUN, with its iterations, gates, costs, reasons and the agent's words, to one HTML file.
 
-    RUN is the ID of a run, or the name of a loop for its newest run, as `rooda runs` shows them. A run that continues
-    is written as it is now. The file needs no script and no network; secrets are masked as in `rooda logs`.
+    RUN is the ID of a run or the name of a loop, for its newest run, as `rooda runs` shows them. A run that is active
+    is written as it is now. The file needs no scripts and no network. Secrets are masked as in `rooda logs`.
     """
     from rooda.page import export as page
 
@@ -48,13 +48,13 @@ def _require_free(output: str, force: bool) -> None:
     if not os.path.lexists(output):
         return
     if not os.path.isfile(output):
-        raise UsageProblem(f"{output} is not a file; nothing was written.", "Name another file with -o.")
+        raise UsageProblem(f"{output} is not a regular file; nothing was written.", "Name another file with -o.")
     if not force:
         raise UsageProblem(f"{output} exists; nothing was written.", "Replace it with --force, or name another file.")
 
 
 def _found(here: Where, word: str) -> tuple[Where, PastRun]:
-    """Return a run and its workspace: the current one; for an ID also others in which this user ran loops."""
+    """Return a run and its workspace: the current one or, for an ID, any other in which this user ran loops."""
     from rooda.page import export as page
 
     for place in (here, *(Where(path) for path in _others(here, word))):

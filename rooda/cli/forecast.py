@@ -1,4 +1,4 @@
-"""`rooda forecast NAME`: estimate cost and time of further iterations, from those of past iterations."""
+"""`rooda forecast NAME`: estimates cost and time of further iterations, from those of past iterations."""
 
 from functools import partial
 
@@ -22,7 +22,7 @@ from rooda.settings.where import valid_name, where
 def command(ctx: click.Context, name: str, iterations: int, as_json: bool) -> int:
     """Estimate cost and time of N further iterations of NAME, from all its iterations in this workspace.
 
-    Half of such runs stay below the first figure, and 9 of 10 below the second. Time counts only the agents' run time.
+    Half of such runs stay below the first figure, and 9 of 10 below the second. Time is only the agents' run time.
     """
     here = where(ctx)
     past = forecast.iterations(cost_ledger.all_calls(here.workspace, valid_name(name), "", partial(prices, here)))

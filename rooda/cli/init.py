@@ -1,4 +1,4 @@
-"""`rooda init`: write a commented rooda.toml for a project."""
+"""`rooda init`: writes a commented rooda.toml for a project."""
 
 import os
 from collections.abc import Mapping
@@ -19,12 +19,12 @@ from rooda.settings.where import where
 @click.option("--print", "show", is_flag=True, help="Print the file instead of writing it.")
 @click.option("--demo", metavar="DIR", help="Create a small project to try rooda on, with a scripted agent.")
 @click.option("--tasks", is_flag=True, help="With --demo: a project with eight tasks for `rooda tasks run`.")
-@click.option("--max-cost", metavar="N", type=Value(LOOP["max_cost"].type), help="Write this limit: dollars per run.")
+@click.option("--max-cost", metavar="N", type=Value(LOOP["max_cost"].type), help="Limit to write: dollars per run.")
 @click.option(
     "--iteration-timeout",
     metavar="N",
     type=Value(LOOP["iteration_timeout"].type),
-    help="Write this limit: seconds per agent call.",
+    help="Limit to write: seconds per agent call.",
 )
 @click.option("--from", "older", metavar="FILE", help="Convert the rooda-config.yml of an older rooda.")
 @click.option("--try-gates/--no-try-gates", default=None, help="Run the gates in the sandbox, to find what they need.")
@@ -100,7 +100,7 @@ def _write(workspace: str, show: bool, limits: Mapping[str, float | None], try_g
 
 
 def _convert(name: str, workspace: str, show: bool) -> int:
-    """Write the settings of a rooda-config.yml as rooda.toml; those in the user's folder stay there."""
+    """Write the settings of a rooda-config.yml as rooda.toml, without those of the user's folder."""
     from rooda.base import files, workspace_files
     from rooda.settings import layers, older
 
@@ -123,7 +123,7 @@ def _convert(name: str, workspace: str, show: bool) -> int:
             click.echo(escape_line(f"{what}: {', '.join(names)}"))
     for row in found.left:
         click.echo(escape_line(f"Not converted, {row}"))
-    click.echo(f"{name} is not read any more. Next: rooda {(*found.procedures, 'build')[0]} --dry-run")
+    click.echo(f"{name} is no longer read. Next: rooda {(*found.procedures, 'build')[0]} --dry-run")
     return 0
 
 
@@ -139,7 +139,7 @@ def _shipped() -> dict[str, Any]:
 
 
 def _wants_trial(workspace: str, gates: list[str], wanted: bool | None) -> bool:
-    """True if the gates are to be run in the sandbox: as the option says, else as the user answers at a terminal."""
+    """True if the gates are to run in the sandbox: by the option, else by the user's answer at a terminal."""
     from rooda.run import questions, walls
 
     if not gates or wanted is False or walls.chosen(walls.AUTO, workspace).mode == walls.OFF:
@@ -154,7 +154,7 @@ TRIAL = "Run the gates once, in the sandbox and if need be outside, to find what
 
 
 def _tried(workspace: str, gates: list[str]) -> tuple[str, ...]:
-    """Run the gates in the sandbox; return the lines of [sandbox] that those need which are red only there."""
+    """Run the gates in the sandbox; return the lines of [sandbox] for the gates that are red only there."""
     from rooda.agents.command import base_environment
     from rooda.processes.signals import Signals
     from rooda.run import red_inside

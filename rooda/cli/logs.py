@@ -99,7 +99,7 @@ def session_with(workspace: str, folder: str, iteration: int, alone: bool) -> st
             return session.folder
         last = max([last, *session.called_iterations])
     what = f"The latest run of '{name}' has no iteration {iteration}; the last one is {last or 'none'}."
-    raise UsageProblem(what, f"See them with: rooda logs {name}")
+    raise UsageProblem(what, f"See the iterations with: rooda logs {name}")
 
 
 def _follow(workspace: str, folder: str, as_json: bool, agent: bool, iteration: int | None, verbose: bool) -> int:

@@ -45,7 +45,7 @@ def say(ctx: click.Context, text: str, name: str | None) -> int:
             f"Stop it, change its files and resume: rooda stop {loop.name}",
         )
     _leave(here, run, loop, messages.NOTE, secrets.hide(note, secrets.forms(os.environ, (here.workspace,))))
-    click.echo(f"The next prompt of {named(loop)} has it. See: rooda why {loop.name}")
+    click.echo(f"The next prompt of {named(loop)} will contain it. See: rooda why {loop.name}")
     return OK
 
 
@@ -116,7 +116,7 @@ def _set(ctx: click.Context, /, name: str | None, iterations: str | None, **type
     here = where(ctx)
     limits = {_BUDGET[key]: float(value) for key, value in typed.items() if value is not None}
     if not limits and iterations is None:
-        raise UsageProblem("Give a limit to set.", "For example: rooda set --iterations +5, rooda set --max-cost 12")
+        raise UsageProblem("No limit is named.", "For example: rooda set --iterations +5, rooda set --max-cost 12")
     if os.environ.get("ROODA_RUN"):
         raise UsageProblem("An agent can't change the limits of the run that it works for.")
     loop = one_running(here, name, "set")
@@ -165,7 +165,7 @@ def _leave(
     here: Where, run: str, loop: Loop, kind: str, text: str = "", limits: dict[str, float] | None = None
 ) -> None:
     if not signing.has_key():
-        raise RoodaError(f"A message to a loop must be signed: {signing.problem()}")
+        raise RoodaError(f"rooda can't sign the message, and loops ignore unsigned ones: {signing.problem()}")
     try:
         messages.leave(here.workspace, run, loop.kind, kind, text, limits)
     except OSError as problem:

@@ -1,4 +1,4 @@
-"""`rooda metrics`: print the numbers of all loops of this user, for Prometheus."""
+"""`rooda metrics`: prints the metrics of all loops of this user, for Prometheus."""
 
 import os
 
@@ -9,7 +9,7 @@ from rooda.errors import OK, RoodaError, UsageProblem
 from rooda.settings.where import where
 
 
-@click.command(short_help="Print numbers of all your loops, for Prometheus.")
+@click.command(short_help="Print metrics of all your loops, for Prometheus.")
 @click.option("-o", "--output", metavar="FILE", help="Write to FILE instead, replacing it in one step.")
 @click.pass_context
 def metrics(ctx: click.Context, output: str | None) -> int:
@@ -27,7 +27,7 @@ def metrics(ctx: click.Context, output: str | None) -> int:
         return OK
     try:
         if os.path.lexists(output) and not os.path.isfile(output):
-            raise UsageProblem(f"{output} is not a file.", "Name a file that rooda may replace.")
+            raise UsageProblem(f"{output} is not a regular file.", "Name a file that rooda may replace.")
         files.replace(output, text.encode())
     except OSError as problem:
         raise RoodaError(f"{output} can't be written: {problem.strerror}.", "Name another file with -o.") from None

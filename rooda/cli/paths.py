@@ -1,4 +1,4 @@
-"""What `rooda doctor --paths` lists: everything that rooda keeps outside of workspaces.
+"""Lists everything that rooda keeps outside of workspaces, for `rooda doctor --paths`.
 
 A test compares the tables with the code that uses these folders.
 """
@@ -50,7 +50,7 @@ class Kept(NamedTuple):
 
 
 def kept() -> list[Kept]:
-    """Return all places outside of workspaces, those that do not exist here included."""
+    """Return all places outside of workspaces, including those that do not exist on this machine."""
     rows = [*_settings(), *_folders(), *_shells(), *_service(), *_temporary()]
     return [_row(*row) for row in {row[0]: row for row in rows}.values()]
 
@@ -69,7 +69,7 @@ def _settings() -> Iterator[tuple[str, str, str]]:
 
 
 def _folders() -> Iterator[tuple[str, str, str]]:
-    """Yield what is in the folders of state, cache and data, and what this version does not know there."""
+    """Yield what the folders of state, cache and data hold, including files that this version does not know."""
     others = {completion.place_of(shell).path for shell in completion.SHELLS}
     for place, known in ((dirs.state(), STATE), (dirs.cache(), CACHE), (dirs.data(), DATA)):
         names = {**known, **dict.fromkeys(files.list_if_readable(place), UNKNOWN), **known} if place else {}

@@ -1,4 +1,4 @@
-"""`rooda resume [NAME]`: resume a run; `rooda resume --all`: resume every run that was cut off."""
+"""`rooda resume [NAME]` resumes a run; `rooda resume --all` resumes every run that was cut off."""
 
 import os
 import shlex
@@ -234,7 +234,7 @@ def _is_cut_off(session: history.SessionLog) -> bool:
 
 
 def _runs_of_tasks(folders: list[str]) -> Iterator[CutOff]:
-    """Yield each `rooda tasks run` that was cut off; its loops are its own, and no list of workspaces has them."""
+    """Yield each `rooda tasks run` that was cut off. It resumes its loops itself, so no list of workspaces has them."""
     seen = set[str]()
     for workspace in folders:
         common = traces.folders(workspace)[2]

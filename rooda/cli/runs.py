@@ -1,4 +1,4 @@
-"""`rooda runs [NAME]`: list the past runs of this workspace, newest first."""
+"""`rooda runs [NAME]`: lists the past runs of this workspace, newest first."""
 
 import json
 import sys
@@ -31,7 +31,7 @@ NOTHING = "-"
 def runs(ctx: click.Context, name: str | None, as_json: bool) -> int:
     """List the runs of this workspace, or of NAME, newest first. A run includes all its resumes.
 
-    Of a run whose log was deleted, only the calls and their cost are known.
+    If a run's log was deleted, only its calls and their cost are known.
     `rooda logs NAME` and `rooda why NAME` show more about the last one.
     """
     here = where(ctx)

@@ -1,4 +1,4 @@
-"""`rooda service install|uninstall|status`: resume loops after a reboot or login, with systemd or launchd."""
+"""`rooda service install|uninstall|status`: resumes loops after a reboot or login, with systemd or launchd."""
 
 import os
 import shlex
@@ -357,7 +357,7 @@ def _untouched(text: str) -> bool:
 def _may_replace(path: str, before: str | None, force: bool) -> None:
     if before is not None and not force and not _untouched(before):
         what = f"{path} is not as `rooda service install` wrote it; nothing was done."
-        raise Undecided(what, "To do it anyway: --force")
+        raise Undecided(what, "To do it anyway, add --force.")
 
 
 def _carry_out(commands: tuple[tuple[str, ...], ...], done: str, by_hand: str) -> None:

@@ -1,4 +1,4 @@
-"""`rooda status [NAME]`: show the loops that run here, their progress, and the loops that can be resumed."""
+"""`rooda status [NAME]`: shows the loops that run here, their progress, and the loops that can be resumed."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`rooda trust`: trust what a workspace's files would start, or show or revoke that trust."""
+"""`rooda trust`: records, shows or revokes the user's trust in what a workspace's files would start."""
 
 import os
 

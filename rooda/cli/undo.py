@@ -222,7 +222,7 @@ def prune(ctx: click.Context, name: str | None, keep: int, dry_run: bool) -> int
     Also deletes the logs, prompts and transcripts of runs older than the last `keep_runs`, but never of a run that
     can be resumed, and removes worktrees of --worktree if no loop runs or can be resumed in them, everything is
     committed, and another branch has the commits. Without NAME, also deletes the home folders that agents had in the
-    sandbox in projects that do not exist any more.
+    sandbox in projects that no longer exist.
     """
     loop = name and valid_name(name)
     repo = _repository(where(ctx).workspace)
@@ -264,12 +264,12 @@ def _prune_runs(here: Where, loop: str | None, dry_run: bool) -> None:
 
 
 def _prune_homes(dry_run: bool) -> None:
-    """Delete what rooda keeps for the sandboxes of projects that do not exist any more."""
+    """Delete what rooda keeps for the sandboxes of projects that no longer exist."""
     for path, project in [*private_homes.of_gone_projects()]:
         if not dry_run:
             private_homes.remove(path)
         if os.path.basename(os.path.dirname(path)) == "homes":
-            what = f"agents' home folders for {project}, which does not exist any more"
+            what = f"agents' home folders for {project}, which no longer exists"
             click.echo(escape_line(f"{'Would delete' if dry_run else 'Deleted'} the {what}"))
 
 

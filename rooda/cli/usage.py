@@ -1,4 +1,4 @@
-"""`rooda usage [NAME]`: sum up the tokens, time and cost of the agents in this workspace."""
+"""`rooda usage [NAME]`: sums up the tokens, time and cost of the agents in this workspace."""
 
 from collections.abc import Callable, Iterable
 from functools import partial

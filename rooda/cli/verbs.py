@@ -25,7 +25,7 @@ class Verb(NamedTuple):
 
 
 def complete(group: click.Command, kind: str) -> None:
-    """Add the verbs that the kind's group lacks."""
+    """Add the shared verbs that the group of this kind lacks."""
     assert isinstance(group, click.Group)
     for name, verb in VERBS.items():
         if name not in group.commands and SYNONYMS.get(name, name) not in group.commands:
@@ -62,7 +62,7 @@ def _name(here: Where, kind: str, word: str, verb: Verb, typed: str | None) -> s
     found = verb.names(here, kind)
     if len(found) > 1:
         rows = "\n".join(f"  rooda {kind} {word} {name}" for name in found)
-        raise Undecided("Several loops could be meant; name one.", rows)
+        raise Undecided("Several loops match; name one.", rows)
     return found[0] if found else None
 
 

@@ -30,18 +30,18 @@ WORDS = {
     "why": Word("rooda.cli.why:why", "Show why a run continued, failed, paused or stopped."),
     "runs": Word("rooda.cli.runs:runs", "List past runs, newest first: when, what, outcome, cost."),
     "export": Word("rooda.cli.export:export", "Write a run to one HTML file."),
-    "page": Word("rooda.page.cli:page", "Serve a live page over all loops and tasks, for a browser."),
+    "page": Word("rooda.page.cli:page", "Serve a live page with all loops and tasks, for a browser."),
     "usage": Word("rooda.cli.usage:usage", "Sum up tokens, time and cost per loop, run, agent or day."),
     "forecast": Word("rooda.cli.forecast:command", "Estimate what further iterations cost, and how long they take."),
-    "metrics": Word("rooda.cli.metrics:metrics", "Print numbers of all your loops, for Prometheus."),
+    "metrics": Word("rooda.cli.metrics:metrics", "Print metrics of all your loops, for Prometheus."),
     **{
         kind: Word(f"{row.package}.cli:{kind}", row.summary, row.starting)
         for kind, row in registry.KINDS.items()
         if row.summary
     },
-    "tasks": Word("rooda.tasks.cli:tasks", "Work off a list of tasks, several at once.", ("run", "land")),
-    "worker": Word("rooda.fleet.cli:worker", "Work off the tasks of a fleet on this machine."),
-    "fleet": Word("rooda.fleet.cli:fleet", "See how the fleet is: workers, tasks, doctor."),
+    "tasks": Word("rooda.tasks.cli:tasks", "Work through a list of tasks, several at once.", ("run", "land")),
+    "worker": Word("rooda.fleet.cli:worker", "Run the tasks of a fleet on this machine."),
+    "fleet": Word("rooda.fleet.cli:fleet", "Show, check and clean the fleet."),
     "snapshots": Word("rooda.cli.snapshots:snapshots", "List the snapshots of the work tree, iteration by iteration."),
     "diff": Word("rooda.cli.snapshots:diff", "Show what an iteration changed in the work tree."),
     "undo": Word("rooda.cli.undo:undo", "Restore the work tree from before an iteration."),
@@ -49,12 +49,12 @@ WORDS = {
     "list": Word("rooda.loops.procedure.cli:list_", "List all procedures."),
     "info": Word("rooda.loops.procedure.cli:info", "Show the prompts and settings of a procedure."),
     "init": Word("rooda.cli.init:init", "Write a commented rooda.toml for this project."),
-    "config": Word("rooda.cli.config:config", "Show the settings in force; show --origin: where from."),
+    "config": Word("rooda.cli.config:config", "Show the settings in force; show --origin: and their origin."),
     "agents": Word("rooda.cli.agents:agents", "List the agent CLIs: installed or not, version, known features."),
     "tokens": Word("rooda.cli.tokens:tokens", "Count the tokens of files."),
     "doctor": Word("rooda.cli.doctor:doctor", "Check whether a loop can run here, and who pays for it."),
     "trust": Word("rooda.cli.trust:trust", "Trust what the settings of a workspace would start."),
-    "service": Word("rooda.cli.service:service", "Resume loops that were cut off, after a reboot."),
+    "service": Word("rooda.cli.service:service", "Resume loops after a reboot: install, uninstall, status."),
     "completion": Word("rooda.cli.completion:completion", "Print or install shell completion for bash, zsh or fish."),
     "version": Word("rooda.cli.app:version", "Print the versions of rooda, Python and the system."),
 }

@@ -1,6 +1,6 @@
-"""A scripted agent for demos: no model, no network, no cost. Each call takes one visible step and ends.
+"""The scripted agent of demos: no model, no network, no cost. Each call takes one visible step and ends.
 
-It is a separate program (`python -m rooda.demo.agent`) and, like any agent, changes files itself. It writes only the
+It is a separate program (`python -m rooda.demo.agent`) and, like any agent, changes files itself. It writes only to the
 demo project defined below: in the folder created by `rooda init --demo`, else in a new folder `rooda-demo/`.
 """
 
@@ -13,7 +13,7 @@ MARK = "# The demo project of rooda. Its three mistakes are there on purpose.\n"
 
 
 class Fault(NamedTuple):
-    """A mistake in the demo project: the wrong line and the right one."""
+    """A mistake in the demo project: the wrong line, and the right line."""
 
     function: str
     about: str
@@ -140,7 +140,7 @@ def step() -> None:
         say("All three functions are right." if left else "Nothing to do: all three functions are right.")
         promise("SUCCESS")
     else:
-        say(f"{path} is not as I left it. I am only a script and don't know what to do here.")
+        say(f"{path} was changed since my last call. I am only a script and don't know what to do here.")
         promise("FAILURE")
 
 
@@ -154,7 +154,7 @@ def _put(path: str, text: str) -> None:
 
 
 def answered(prompt: bytes) -> bool:
-    """Answer a call of a reflex or goal loop; return False for any other call. Nothing else is printed."""
+    """Print the answer to a call of a reflex or goal loop, and nothing else; return False for any other call."""
     loop, kind, words = os.environ.get("ROODA_LOOP"), os.environ.get("ROODA_CALL", ""), _text(prompt)
     text = None
     if loop == "reflex":

@@ -1,4 +1,4 @@
-"""Scripted sensors, controllers and an actuator for the flow demo: no model, no network, no cost.
+"""The scripted sensors, controllers and actuator of the flow demo: no model, no network, no cost.
 
 It is a separate program (`python -m rooda.demo.flow`) and, like any agent, changes files itself. It works only on the
 project of `rooda flow setup --demo`: three functions, each with a mistake.

@@ -1,4 +1,4 @@
-"""`rooda flow setup --demo DIR`: create a project with failing tests and a two-level flow that fixes them."""
+"""`rooda flow setup --demo DIR`: creates a project with failing tests, and a two-level flow that fixes them."""
 
 import os
 import shlex

@@ -1,4 +1,4 @@
-"""Answers the calls of a goal loop as the demo agent: plans, takes a step per call, and claims success once too early.
+"""Answers the calls of a goal loop as the demo agent: plans, takes a step per call, and once claims success too early.
 
 It writes only into `hello-goal/`. Its plan fits only the specification `SPEC`, which docs/goal.md shows.
 """

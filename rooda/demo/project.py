@@ -1,4 +1,4 @@
-"""Creates the project of `rooda init --demo FOLDER`, to try a first loop without an AI and without cost."""
+"""`rooda init --demo FOLDER`: creates a project for a first loop without a model and without cost."""
 
 import os
 

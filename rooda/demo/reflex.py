@@ -1,6 +1,6 @@
 """Answers the calls of `rooda reflex` as the demo agent: writes an outline, and adds sections where rules failed.
 
-To show how the loop works, the first outline lacks the section of one rule, and all sections of phase B.
+To show how the loop works, the first outline lacks the section of one rule and all sections of phase B.
 """
 
 import json
@@ -16,13 +16,13 @@ def answer(kind: str, prompt: str) -> str | None:
 
 
 def part(prompt: str, heading: str) -> str:
-    """Return the text below a heading of the prompt, up to the next heading of the same level."""
+    """Return the text below a heading of the prompt, up to the next heading of that level."""
     found = re.search(rf"^## {re.escape(heading)}\n\n(.*?)\n(?=## |\Z)", prompt, re.MULTILINE | re.DOTALL)
     return found[1].strip() if found else ""
 
 
 def rest(prompt: str, heading: str) -> str:
-    """Return the artifact below a heading of the prompt. It may contain headings, and ends before the constraints."""
+    """Return the artifact below a heading of the prompt. The artifact may have headings; the constraints follow it."""
     return prompt.partition(f"\n## {heading}\n\n")[2].rpartition("\n## Constraints\n")[0].strip("\n")
 
 

@@ -1,4 +1,4 @@
-"""`rooda init --demo DIR --tasks`: creates a project with eight tasks that several agents work off at once."""
+"""`rooda init --demo DIR --tasks`: creates a project with eight tasks, several of which agents do at the same time."""
 
 import os
 
@@ -35,7 +35,7 @@ MADE = (
 
 
 def scaffold(folder: str) -> list[Task]:
-    """Create the project in a missing or empty folder, commit it, and add its tasks to its list."""
+    """Create the project in a missing or empty folder, commit it, and add its tasks to its task list."""
     if taken(folder):
         raise UsageProblem(
             f"{folder} already exists and is not an empty folder.",

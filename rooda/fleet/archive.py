@@ -1,4 +1,4 @@
-"""Unpacks what the ref of a task says of its runs, so that the commands that read runs work on any machine."""
+"""Unpacks the events in a task's ref, so that commands that read runs work on any machine."""
 
 import os
 
@@ -9,12 +9,12 @@ from rooda.fleet.desk import Desk
 
 
 def unpacked(desk: Desk, number: int) -> str:
-    """Return a folder with the events of a task, as of its last published turn. UsageProblem if it has none."""
+    """Return a folder with the events of a task up to its last published turn. Raises UsageProblem if it has none."""
     mirror, remote = desk.git()
     tip = mirror.fetch(number)
     entries = remote.entries(tip) if tip else ()
     if chain.last_turn(entries) is None:
-        raise UsageProblem(f"Task {number} has no published turn yet.", f"See it: rooda tasks show {number} --fleet")
+        raise UsageProblem(f"Task {number} has no published events yet.", f"See it: rooda tasks show {number} --fleet")
     folder = os.path.join(dirs.data("fleet"), "read", f"{desk.key}-{number}", tip)
     if not os.path.isdir(folder):
         files.remove_tree(os.path.dirname(folder))

@@ -12,7 +12,7 @@ from rooda.views.status_table import Row
 
 
 class Known(NamedTuple):
-    """A task of the fleet as the engine knows it."""
+    """A task as the fleet's engine, Temporal, knows it."""
 
     workflow: str
     task: Task
@@ -22,13 +22,13 @@ class Known(NamedTuple):
 
 
 def shown(known: Known) -> Task:
-    """Return the task as the board shows it: a question is answered with the command of the fleet."""
+    """Return the task as the board shows it: the command that answers its question is the fleet's."""
     task = known.task
     return task._replace(question="", reason=f"an answer: {_command(task)}") if task.question else task
 
 
 def waits_for(known: Known, others: Mapping[int, Known]) -> str:
-    """Return what a task waits for; a running one names its worker."""
+    """Return what a task waits for; for a running task, the name of its worker."""
     worker = known.fleet.get("worker")
     if known.task.state == model.RUNNING and worker:
         return ""
@@ -36,7 +36,7 @@ def waits_for(known: Known, others: Mapping[int, Known]) -> str:
 
 
 def as_json(known: Known, others: Mapping[int, Known]) -> Json:
-    """Return a task as `--json` prints it, in the shape of `rooda tasks --json`."""
+    """Return a task as `--json` prints it, with the keys of `rooda tasks --json`."""
     task, fleet = known.task, known.fleet
     row = Row(
         workspace="",
@@ -78,7 +78,7 @@ def page(known: Known, others: Mapping[int, Known]) -> list[str]:
 
 
 def reasons(known: Known) -> Iterator[str]:
-    """Yield why a task is in its state, and what each worker that refused it said."""
+    """Yield the reason of a task's state, and the reason of each worker that refused the task."""
     task, fleet = known.task, known.fleet
     why = task.reason
     if task.state == model.WAITING and not why:
@@ -94,7 +94,7 @@ def reasons(known: Known) -> Iterator[str]:
 
 
 def changes(text: str | None, no_gates: bool, typed: Mapping[str, Any]) -> Json:
-    """Return the fields that the options of `edit` change."""
+    """Return the task's fields that the options of `edit` change."""
     found: Json = {}
     if text is not None:
         found |= {"text": text.strip(), "title": model.title_of(text)}
@@ -109,7 +109,7 @@ def changes(text: str | None, no_gates: bool, typed: Mapping[str, Any]) -> Json:
 
 
 def _command(task: Task) -> str:
-    """Return the command that brings a task forward; "" if there is none."""
+    """Return the command that the user can type to continue with a task; "" if there is none."""
     if task.question:
         return f'rooda tasks answer {task.id} "…" --fleet'
     words = {model.PARKED: f"continue {task.id}", model.FAILED: f"retry {task.id}", model.COMPLETED: "land"}

@@ -1,8 +1,8 @@
-"""The records in the chain of commits of a task's ref, and what they say about the task. Pure.
+"""Reads and writes the records in the chain of commits of a task's ref, and counts its claims. Pure.
 
-The first-parent chain of `refs/rooda/task/ID` is the history of the task: its ticket, then claims and turns. The tree
-of each commit has `task.json`, the encoded Record. A turn's second parent is the work commit, whose tree is the work
-tree and whose first parent is HEAD.
+The first parents of `refs/rooda/task/ID` are the history of the task: its ticket, then claims and turns. A claim says
+which worker has the task from now on. A turn is an iteration of its loop. The tree of each commit has `task.json`, the
+encoded Record. A turn's second parent is the work commit, whose tree is the work tree and whose first parent is HEAD.
 """
 
 from collections.abc import Sequence
@@ -91,7 +91,7 @@ def decode(data: bytes) -> Record:
 
 
 def subject(record: Record, ref: str) -> str:
-    """Return the subject of the record's commit; a ref under refs/heads/ must not start the forge's CI."""
+    """Return the subject of the record's commit; `[skip ci]` keeps a forge from testing refs below refs/heads/."""
     if record.kind == TICKET:
         text = f"ticket of {record.task}"
     else:
@@ -120,13 +120,13 @@ def last_turn(entries: Sequence[Entry]) -> Entry | None:
 
 
 def is_over(entries: Sequence[Entry]) -> bool:
-    """True if the newest loop of the task has ended and nobody has claimed the task since to begin another."""
+    """True if the newest loop of the task has ended, and no worker has claimed the task since to begin another."""
     last = last_turn(entries)
     return last is not None and last.record.over
 
 
 def lost_claims(entries: Sequence[Entry]) -> int:
-    """Return the number of claims at the end of the chain that no turn followed."""
+    """Return the number of claims at the end of the chain that no turn followed: workers that lost the task."""
     lost = 0
     for entry in reversed(entries):
         if entry.record.kind == TURN:
@@ -138,12 +138,12 @@ def lost_claims(entries: Sequence[Entry]) -> int:
 
 
 def is_poisoned(entries: Sequence[Entry]) -> bool:
-    """True if so many workers lost the task at its next turn that it must be parked instead of claimed."""
+    """True if too many workers in a row lost the task at its next turn, so that it must be parked."""
     return lost_claims(entries) >= MOST_LOST
 
 
 def claim_after(entries: Sequence[Entry], worker: str, version: str, at: str, anew: bool = False) -> Record:
-    """Return the record of the next claim, with the task's progress as of its last turn."""
+    """Return the record of the next claim, with the task's progress up to its last turn."""
     last = last_turn(entries)
     before = last.record if last else entries[-1].record
     empty = Record(CLAIM, before.task, next_seq(entries) - 1, next_fence(entries), worker, version, at, anew=anew)

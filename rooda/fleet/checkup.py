@@ -1,4 +1,4 @@
-"""`rooda fleet doctor`: checks whether this machine can add tasks to the fleet, and work them off."""
+"""`rooda fleet doctor`: checks whether this machine can add tasks to the fleet, and run them."""
 
 import os
 import re
@@ -31,7 +31,7 @@ PROBE_TIMEOUT = 60.0  # seconds
 
 
 class Finding(NamedTuple):
-    """The result of a check. Status `fail`: the fleet can't be used from here; `warn`: something is missing."""
+    """The result of a check. Status `fail`: this machine can't use the fleet; `warn`: something is missing."""
 
     what: str
     status: str
@@ -91,13 +91,13 @@ def _workers(engine: Any) -> Iterator[Finding]:
         do = "Give it one: matching.numTaskqueueReadPartitions and …WritePartitions = 1 in the server's dynamic config."
         detail = f"{count} partition{'' if count == 1 else 's'}"
         if count > 1:
-            yield Finding(f"queue of {pool}", WARN, f"{detail}: priorities hold only within each", do)
+            yield Finding(f"queue of {pool}", WARN, f"{detail}: priorities apply only within each partition", do)
         else:
             yield Finding(f"queue of {pool}", GOOD, detail)
 
 
 def _state(found: Settings, here: Where) -> Iterator[Finding]:
-    """Check the remote that holds the state of tasks: a ref can be made and deleted, and not everybody reads it."""
+    """Check the remote that holds the state of tasks: whether rooda can make and delete a ref, and who can read it."""
     from rooda.fleet.desk import remote_url
 
     try:
@@ -126,7 +126,7 @@ def _state(found: Settings, here: Where) -> Iterator[Finding]:
 
 
 def _probe(mirror: Mirror) -> str:
-    """Make and delete a ref in the state remote; return git's words if that fails."""
+    """Make and delete a ref in the state remote; return git's error, "" if both succeed."""
     newest = mirror.run("for-each-ref", "--count=1", "--format=%(objectname)", "refs/remotes/origin")
     commit = files.to_text(newest.out).strip()
     if not commit:
@@ -140,7 +140,7 @@ def _probe(mirror: Mirror) -> str:
 
 
 def is_public(mirror: Mirror) -> bool:
-    """True if the state remote can be read without a login."""
+    """True if anyone can read the state remote without a login."""
     if not re.match(r"https?://", mirror.state):
         return False
     clean = {**clone_environment(os.environ), "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
@@ -153,7 +153,7 @@ def is_public(mirror: Mirror) -> bool:
 
 
 def _worker(found: Settings, here: Where) -> Iterator[Finding]:
-    """Check what `rooda worker` would run here."""
+    """Check what a `rooda worker` on this machine could run."""
     policy: Policy = fleet_settings(found).policy
     if policy.repositories:
         yield Finding("repositories", GOOD, ", ".join(policy.repositories))
@@ -181,7 +181,7 @@ def _disk() -> Finding:
 
 
 def old_refs(tasks: Any, tips: dict[int, str], keep: float) -> dict[int, str]:
-    """Return the refs of tasks that have landed or were cancelled longer ago than `keep` seconds."""
+    """Return the refs of tasks that landed or were cancelled more than `keep` seconds ago."""
     oldest = clock.rfc3339(clock.now() - keep)
     return {
         number: tip
@@ -191,7 +191,7 @@ def old_refs(tasks: Any, tips: dict[int, str], keep: float) -> dict[int, str]:
 
 
 def unknown_refs(tasks: Any, tips: dict[int, str], keep: float, mirror: Mirror) -> dict[int, str]:
-    """Return the refs of tasks that the engine does not know, and that did not change for `keep` seconds."""
+    """Return the refs that have not changed for `keep` seconds and whose tasks the engine does not know."""
     found = {}
     for number, tip in tips.items():
         if number not in tasks and mirror.fetch(number) == tip:

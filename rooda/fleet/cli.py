@@ -1,4 +1,4 @@
-"""`rooda worker` and `rooda fleet`: this machine's part in a fleet, and how the fleet is."""
+"""`rooda worker` and `rooda fleet`: run the tasks of a fleet on this machine; inspect and clean the fleet."""
 
 import json
 import platform
@@ -22,21 +22,19 @@ from rooda.views.say import say
 ADDRESS = click.option("--fleet", "address", metavar="ADDRESS", help="temporal://HOST:PORT/NAMESPACE")
 
 
-@click.group(
-    cls=InOrder, invoke_without_command=True, context_settings=DASH_H, short_help="Work off the tasks of a fleet."
-)
+@click.group(cls=InOrder, invoke_without_command=True, context_settings=DASH_H, short_help="Run the tasks of a fleet.")
 @ADDRESS
 @click.option(
-    "-j", "slots", type=click.IntRange(1, 1000), default=2, show_default=True, metavar="N", help="Loops at once."
+    "-j", "slots", type=click.IntRange(1, 1000), default=2, show_default=True, metavar="N", help="Loops to run at once."
 )
 @click.option("--pool", default="default", show_default=True, metavar="NAME", help="Take tasks of this pool.")
 @click.option("--name", metavar="NAME", help="Name of this worker; default: the name of this machine.")
 @click.pass_context
 def worker(ctx: click.Context, address: str | None, slots: int, pool: str, name: str | None) -> int:
-    """Work off the tasks of a fleet on this machine, until drained.
+    """Run the tasks of a fleet on this machine, until `rooda fleet drain`.
 
-    Ctrl+C or SIGTERM ends the running loops as Ctrl+C does, and others go on with their tasks; a second one ends
-    everything at once. If the fleet does not hear of this worker for 3/4 of [fleet] heartbeat, it ends everything and
+    Ctrl+C or SIGTERM saves and ends the running loops, and other workers continue their tasks; a second signal ends
+    everything at once. A worker that can't reach the fleet for 3/4 of [fleet] heartbeat ends everything and
     exits with 75, so that a service manager starts it again.
     """
     if ctx.invoked_subcommand:
@@ -51,17 +49,17 @@ def worker(ctx: click.Context, address: str | None, slots: int, pool: str, name:
 @worker.command(short_help="Let a worker hand over its tasks and exit.")
 @click.argument("name")
 @ADDRESS
-@click.option("--wait/--no-wait", default=True, help="Return once the worker is gone, or at once.")
+@click.option("--wait/--no-wait", default=True, help="Wait until the worker has exited, or return at once.")
 @click.pass_context
 def drain(ctx: click.Context, name: str, address: str | None, wait: bool) -> int:
-    """Let a worker finish its turns, hand its tasks to others, and exit with 0."""
+    """Let a worker finish its current iterations, hand its tasks to other workers, and exit with 0."""
     engine = _engine(ctx, address)
     found = [each for each in engine.workers() if each["name"] == name]
     if not found:
         raise UsageProblem(f"No worker of the fleet is called {name!r}.", "See them: rooda fleet status")
     done = [engine.message(each["queue"], {"drain": f"{name} is drained"}) for each in found]
     if not any(done):
-        say(f"{name} does not answer; its tasks go to others by themselves.")
+        say(f"{name} does not answer; other workers will get its tasks.")
         return FAILED
     say(f"{name} takes no more tasks.")
     while wait and any(each["worker"] == name for each in _running(engine)):
@@ -69,10 +67,10 @@ def drain(ctx: click.Context, name: str, address: str | None, wait: bool) -> int
     return OK
 
 
-@click.group(cls=InOrder, context_settings=DASH_H, short_help="See how the fleet is: status, doctor, prune.")
+@click.group(cls=InOrder, context_settings=DASH_H, short_help="Show, check and clean the fleet.")
 @ADDRESS
 def fleet(address: str | None) -> None:
-    """See workers and tasks of the fleet, check whether it works from here, and remove old state."""
+    """Show workers and tasks of the fleet, check whether this machine can use it, and remove old state."""
 
 
 @fleet.command(short_help="Show workers, and how many tasks are in which state.")
@@ -112,9 +110,9 @@ def status(ctx: click.Context, address: str | None, as_json: bool) -> int:
 @ADDRESS
 @click.pass_context
 def doctor(ctx: click.Context, address: str | None, as_json: bool) -> int:
-    """Check address, versions, namespace, clock, queues, the remote for state, agents and disk.
+    """Check address, versions, namespace, clock, queues, the remote that holds state, agents and disk.
 
-    Makes a ref in the state remote and deletes it. Exit code 0 if the fleet can be used from here.
+    The check makes a ref in the state remote and deletes it. Exit code 0: this machine can use the fleet.
     """
     require_engine()
     from rooda.fleet import checkup
@@ -133,15 +131,15 @@ def doctor(ctx: click.Context, address: str | None, as_json: bool) -> int:
 
 
 @fleet.command(short_help="Delete the state of tasks that ended long ago.")
-@click.option("--unknown", is_flag=True, help="Also those that the fleet does not know any more.")
-@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option("--unknown", is_flag=True, help="Also delete refs of tasks that the fleet no longer knows.")
+@click.option("--dry-run", is_flag=True, help="Print what would be deleted, and delete nothing.")
 @ADDRESS
 @click.pass_context
 def prune(ctx: click.Context, address: str | None, dry_run: bool, unknown: bool) -> int:
     """Delete the state refs of tasks that landed or were cancelled longer ago than [fleet] keep.
 
-    Temporal forgets ended tasks after the retention of its namespace; --unknown takes the refs of such tasks, too. Be
-    sure that they are not of a fleet at another address.
+    Temporal forgets ended tasks after the retention of its namespace; --unknown also deletes the refs of such tasks.
+    Make sure that these tasks do not belong to a fleet at another address.
     """
     require_engine()
     from rooda.fleet import checkup
@@ -162,7 +160,7 @@ def prune(ctx: click.Context, address: str | None, dry_run: bool, unknown: bool)
         say(f"Kept {len(lost)} old refs of tasks that the fleet does not know: {', '.join(map(str, sorted(lost)))}")
     stay = {} if dry_run else remote.delete(old)
     for number, words in stay.items():
-        say(f"The ref of task {number} stays: {words}")
+        say(f"The ref of task {number} was not deleted: {words}")
     count = len(old) - len(stay)
     say(f"{'Would remove' if dry_run else 'Removed'} {count} of {len(tips)} ref{'' if len(tips) == 1 else 's'}.")
     return FAILED if stay else OK

@@ -28,9 +28,9 @@ from rooda.views.live import is_terminal, size
 from rooda.views.say import say, warned
 
 NONE = 'No tasks in the fleet. Add one: rooda tasks add "Fix the login test" --fleet'
-PATIENCE = 120.0  # seconds to wait until an order is carried out
+PATIENCE = 120.0  # seconds to wait until a worker has carried out an order
 LOOK = 0.2
-SOON = 3.0  # seconds in which a worker carries out an order, if there is one
+SOON = 3.0  # seconds that a worker, if there is one, usually takes to carry out an order
 ID = click.argument("number", metavar="ID", type=click.IntRange(1))
 
 
@@ -38,9 +38,9 @@ def desk_of(here: Where, added: Added = Added()) -> Desk:  # noqa: B008  # a Nam
     return Desk(here, warned(configuration.load(here.workspace, here.config)), added)
 
 
-@board_group("Work off a list of tasks on several machines.")
+@board_group("Work through a list of tasks on several machines.")
 def tasks(ctx: click.Context, as_json: bool, watch: bool) -> int:
-    """Work off a list of tasks on the workers of a fleet.
+    """Work through a list of tasks on the workers of a fleet.
 
     Without a command, show the board: one line for each task.
     """
@@ -50,7 +50,7 @@ def tasks(ctx: click.Context, as_json: bool, watch: bool) -> int:
 
 
 def _pictures(desk: Desk, as_json: bool, watch: bool) -> Iterator[list[str]]:
-    """Yield the board's lines, read again each time; never ends."""
+    """Yield the board's lines, asked from the engine each time; never ends."""
     while True:
         known = desk.known()
         if as_json:
@@ -74,12 +74,12 @@ def _listed(here: Where, typed: Json) -> Desk:
 
 
 _FURTHER: list[click.Parameter] = [
-    click.Option(["--pool"], default=ANYWHERE, show_default=True, metavar="NAME", help="Workers that may take it."),
-    click.Option(["--batch"], default="", metavar="NAME", help="Count its cost together with others of this batch."),
+    click.Option(["--pool"], default=ANYWHERE, show_default=True, metavar="NAME", help="Workers that may run it."),
+    click.Option(["--batch"], default="", metavar="NAME", help="Count the task's cost as part of this batch."),
     click.Option(["--batch-cost"], type=Value(AMOUNT), default=0.0, metavar="USD", help="Cost limit of the batch."),
     click.Option(
         ["--retries"], type=click.IntRange(0), default=1, show_default=True, metavar="N",
-        help="How often it is tried again after a failure.",
+        help="How often to retry the task after a failure.",
     ),
 ]  # fmt: skip
 tasks.add_command(add_command(_listed, *_FURTHER))
@@ -110,7 +110,7 @@ def _unknown(number: int) -> Any:
 def _ordering(
     word: str, done: str, states: tuple[str, ...], **options: Any
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a command that gives a task the order `word` and waits until the task is in one of `states`."""
+    """Make a command that gives a task the order `word`, and then waits until the task is in one of `states`."""
 
     def made(documented: Callable[..., Any]) -> click.Command:
         @click.pass_context
@@ -135,7 +135,7 @@ def _ordering(
 
 
 def _awaited(desk: Desk, number: int, states: tuple[str, ...]) -> Task:
-    """Return the task once an order is carried out. RoodaError if that takes too long."""
+    """Wait until a worker has carried out an order, and return the task. Raises RoodaError if that takes too long."""
     workflow = desk.find(number).workflow
     began = clock.monotonic()
     while True:
@@ -169,7 +169,7 @@ def cancel() -> None:
 @_ordering("retry", "Task {number} is {state}.", (model.WAITING, model.RUNNING, *OVER),
            short="Retry a task that failed or is parked.")  # fmt: skip
 def retry() -> None:
-    """Let a worker work on a task again: one that failed, is parked, or waits for a usage limit."""
+    """Let a worker work on a task again that failed, is parked, or waits for a usage limit."""
 
 
 for _each in (stop, cancel, retry):
@@ -181,7 +181,7 @@ for _each in (stop, cancel, retry):
 @click.option("--reason", metavar="TEXT", default="", help="Record this reason.")
 @click.pass_context
 def pause(ctx: click.Context, number: int | None, reason: str) -> int:
-    """Park a task at the end of its turn; without ID, all tasks of this repository, and those added later."""
+    """Park a task at the end of its iteration; without ID, all tasks of this repository, and those added later."""
     return _held(ctx, number, {"order": "pause", **({"why": reason} if reason else {})}, "paused")
 
 
@@ -189,7 +189,7 @@ def pause(ctx: click.Context, number: int | None, reason: str) -> int:
 @click.argument("number", metavar="[ID]", type=click.IntRange(1), required=False)
 @click.pass_context
 def continue_(ctx: click.Context, number: int | None) -> int:
-    """Let a task that was paused, stopped or parked go on; without ID, all of them."""
+    """Continue a task that was paused, stopped or parked; without ID, all of them."""
     return _held(ctx, number, {"order": "continue"}, "continued")
 
 
@@ -241,18 +241,18 @@ def answer(ctx: click.Context, number: int, text: str) -> int:
 @click.argument("text")
 @click.pass_context
 def say_(ctx: click.Context, number: int, text: str) -> int:
-    """Give the agent of a task a note for its next prompt."""
+    """Add a note for the agent to a task's next prompt."""
     desk = desk_of(where(ctx))
     _require_text(desk, text)
     desk.order(number, "say", text=text)
-    say(f"The next prompt of task {number} has the note.")
+    say(f"The next prompt of task {number} will contain the note.")
     return OK
 
 
 def _require_text(desk: Desk, text: str) -> None:
-    """Raise UsageProblem for a text that says nothing, or that holds a secret."""
+    """Raise UsageProblem if a text is empty or holds a secret."""
     if not text.strip():
-        raise UsageProblem("The text is empty; nothing was done.", "Type what the agent is to read.")
+        raise UsageProblem("The text is empty; nothing was done.", "Type the text for the agent.")
     desk.require_no_secret(text)
 
 
@@ -260,7 +260,7 @@ def _require_text(desk: Desk, text: str) -> None:
 
 
 def _with_events(desk: Desk, number: int, words: list[str]) -> int:
-    """Run a command of rooda on the events of a task, read from its ref."""
+    """Run another rooda command on the events of a task, which are read from the task's ref."""
     from rooda.fleet.archive import unpacked
     from rooda.processes import children, detach
 
@@ -275,7 +275,7 @@ def _with_events(desk: Desk, number: int, words: list[str]) -> int:
 @click.option("--agent", is_flag=True, help="Show the output of the agent instead.")
 @click.pass_context
 def logs(ctx: click.Context, number: int, agent: bool) -> int:
-    """Show the log of a task's loop, as far as its turns are published."""
+    """Show the log of a task's loop, up to the last iteration that its worker has published."""
     desk = desk_of(where(ctx))
     found = desk.find(number)
     if agent and found.ticket.get("logs") != "git":
@@ -284,7 +284,7 @@ def logs(ctx: click.Context, number: int, agent: bool) -> int:
     return _with_events(desk, number, ["logs", *(["--agent"] if agent else [])])
 
 
-@tasks.command(short_help="Show why a task went on, failed or waits.")
+@tasks.command(short_help="Show why a task continued, failed or waits.")
 @ID
 @click.pass_context
 def why(ctx: click.Context, number: int) -> int:
@@ -300,18 +300,18 @@ def why(ctx: click.Context, number: int) -> int:
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
 def usage(ctx: click.Context, number: int, as_json: bool) -> int:
-    """Sum up tokens, time and cost of a task, from its receipts."""
+    """Sum up tokens, time and cost of a task, from what its worker has published."""
     desk = desk_of(where(ctx))
     desk.find(number)
     return _with_events(desk, number, ["usage", *(["--json"] if as_json else [])])
 
 
-@tasks.command(short_help="Bring a task home, with its state and work.")
+@tasks.command(short_help="Move a task, with its state and work, to this machine.")
 @ID
-@click.option("-y", "--yes", is_flag=True, help="Sign what the task would run without asking.")
+@click.option("-y", "--yes", is_flag=True, help="Trust what the task would run, without asking.")
 @click.pass_context
 def take(ctx: click.Context, number: int, yes: bool) -> int:
-    """Stop a task, claim it, and make a clone of it in ./ID; no worker runs it any more."""
+    """Stop a task, claim it, and make a clone of it in ./ID. Workers no longer run it."""
     from rooda.fleet import home
 
     here = where(ctx)
@@ -329,13 +329,13 @@ def take(ctx: click.Context, number: int, yes: bool) -> int:
 @click.option("--no-gates", is_flag=True, help="Remove the task's own gates.")
 @click.pass_context
 def edit(ctx: click.Context, /, number: int, text: str | None, no_gates: bool, **typed: Any) -> int:
-    """Change a task; a running loop gets the change with its next leg."""
+    """Change a task. A running loop gets the change when a worker starts or resumes it the next time."""
     desk = desk_of(where(ctx))
     fields = board.changes(text, no_gates, typed)
     if not fields.get("text", "text"):
-        raise UsageProblem("The task's text is empty; nothing was changed.", "Type another one.")
+        raise UsageProblem("The task's text is empty; nothing was changed.", "Type another text.")
     if not fields:
-        raise UsageProblem("Nothing to change.", "Change it with --text, --gate, --after, --priority, …")
+        raise UsageProblem("No option says what to change.", "Add --text, --gate, --after, --priority, …")
     desk.change(number, fields)
     say(f"Changed task {number}.")
     return OK
@@ -349,7 +349,7 @@ tasks.context_settings = DASH_H
 @landing_options
 @click.pass_context
 def land(ctx: click.Context, /, target: str, **typed: Any) -> int:
-    """Bring completed tasks to their target branch, on a worker; a second landing of a target joins the first."""
+    """Bring completed tasks to their target branch, on a worker. A second landing of a target joins the first."""
     desk = desk_of(where(ctx))
     due = [each for each in desk.known().values() if each.task.state == model.COMPLETED]
     pools = {each.task.target: each.fleet.get("pool", ANYWHERE) for each in due if target in ("", each.task.target)}
@@ -359,7 +359,7 @@ def land(ctx: click.Context, /, target: str, **typed: Any) -> int:
 
 
 def _land(desk: Desk, target: str, options: Json) -> int:
-    say(f"A worker lands the tasks for {target}.", True)
+    say(f"A worker is landing the tasks for {target}.", True)
     said = desk.engine.land(desk.key, target, desk.landing(target, options))
     if text := str(said.get("text", "")).strip():
         say("\n".join(map(escape_line, text.splitlines())))
@@ -369,5 +369,8 @@ def _land(desk: Desk, target: str, options: Json) -> int:
 @tasks.command(short_help="Start workers instead.", hidden=True)
 @click.pass_context
 def run(ctx: click.Context) -> int:
-    """Say how tasks of the fleet are run."""
-    raise UsageProblem("Workers run the tasks of the fleet.", "Start one on each machine: rooda worker")
+    """Explain that workers run the tasks of the fleet. Raises UsageProblem."""
+    raise UsageProblem(
+        "`run` is not needed here: workers run the tasks of the fleet.",
+        "Start a worker on each machine: rooda worker",
+    )

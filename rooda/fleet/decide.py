@@ -1,4 +1,6 @@
-"""Decides what becomes of a task in the fleet: after a leg, an order, a turn. Pure and deterministic.
+"""Decides the next state of a task in the fleet after a leg, an order of the user, or a turn. Pure, deterministic.
+
+A leg is the work of one worker on a task: its loop, from the claim to its end. A turn is an iteration of that loop.
 
 The engine keeps the State of each task, and calls these functions; nothing else changes it.
 """
@@ -16,7 +18,7 @@ from rooda.tasks.outcome import Ended, Facts
 
 STOP, PAUSE, HOLD, TAKE, CANCEL = "stop", "pause", "hold", "take", "cancel"
 HOLDS = {STOP: "stopped", PAUSE: "paused", HOLD: "held back", TAKE: "taken home"}  # with the reason when parked
-KEPT = ("say", "answer", "set")  # orders for the loop, which survive the end of a leg until a turn has heard them
+KEPT = ("say", "answer", "set")  # orders for the loop, which are kept after a leg until a turn has received them
 LONGEST_WAIT = 60.0  # seconds between two attempts of a task that every worker refuses
 AWAY = 10.0  # seconds until the next attempt of a task whose repository did not answer
 EDITABLE = ("title", "text", "gates", "priority", "limits", "agent", "options", "kind", "name", "target", "after")
@@ -41,22 +43,22 @@ class State(NamedTuple):
     worker: str = ""  # the worker that runs it; "" while it is queued
     queue: str = ""  # of that worker alone
     turn: int = 0
-    first: bool = False  # the next leg goes before the backlog: one was lost or handed back
+    first: bool = False  # the next leg starts before other tasks, because one was lost or handed back
     refused: int = 0  # times in a row
     refusals: Any = None  # reason of each worker, keyed by name
-    wake: float = 0.0  # time before which no leg begins
-    hold: str = ""  # the user's order that becomes true when the leg has ended
+    wake: float = 0.0  # no leg begins before this time
+    hold: str = ""  # the user's order that takes effect when the leg has ended
     why: str = ""
-    recall: bool = False  # the queued leg has to be taken back
+    recall: bool = False  # the queued leg must be taken back
     notes: tuple[Any, ...] = ()  # orders for the loop, each with an id
     note: int = 0  # newest id
-    passed: int = 0  # newest id that the leg got
+    passed: int = 0  # newest id that the leg has received
     spends: tuple[str, ...] = ()  # money workflows that this leg asked
     anew: bool = False  # the user continued the task, so that claims lost before don't count
 
 
 class Step(NamedTuple):
-    """What the workflow does next: a leg, or a wait (`seconds`; None: until something is told)."""
+    """What the workflow does next: start a leg, or wait `seconds`; None: until a signal arrives."""
 
     leg: bool = False
     seconds: float | None = None
@@ -66,7 +68,7 @@ ALL_PAUSED: Json = {"order": PAUSE, "why": "all tasks are paused"}
 
 
 def begin(wish: Mapping[str, Any], heartbeat: float, wake: float = 0.0, paused: bool = False) -> Json:
-    """Return the first state of a task, as JSON. `paused`: all tasks of its repository are, so it begins parked."""
+    """Return the first state of a task, as JSON. `paused`: the tasks of its repository are paused, so it is parked."""
     kept = {key: wish[key] for key in ("ticket", "key", "repository", "ref", "pool", "batch", "retries") if key in wish}
     task = model.decode(wish["task"])
     state = State(task, after=tuple(wish.get("after", ())), heartbeat=heartbeat, wake=wake, **kept)
@@ -84,7 +86,7 @@ def decode(data: Json) -> State:
 
 
 def memo(state: State) -> dict[str, Json | str]:
-    """Return what a board shows. The text has a key of its own, so that it is written only when it changes."""
+    """Return what a board shows. The task's text has its own key, so that it is written only when it changes."""
     fleet = {
         key: getattr(state, key) for key in ("key", "repository", "ref", "pool", "batch", "worker", "turn", "hold")
     }
@@ -94,7 +96,7 @@ def memo(state: State) -> dict[str, Json | str]:
 
 
 def landed(done: list[Json]) -> Json:
-    """Return what all who joined a landing are told: what each look said, and the highest exit code."""
+    """Return the answer to all desks that joined a landing: the output of each pass, and the highest exit code."""
     text = "\n".join(filter(None, (str(each.get("text") or each.get("why") or "").strip() for each in done)))
     return {**done[-1], "text": text, "code": max(int(each.get("code", FAILED)) for each in done)}
 
@@ -109,7 +111,7 @@ def step(state: State, now: float) -> Step:
 
 
 def queued(state: State) -> State:
-    """Return the state with the next leg in the queue."""
+    """Return the state after the task's next leg was put into the queue."""
     notes = tuple(each for each in state.notes if each["order"] in KEPT)
     state = state._replace(leg=state.leg + 1, going=True, recall=False, notes=notes, passed=state.note, spends=())
     return state._replace(worker="", queue="")
@@ -123,12 +125,12 @@ def leg_order(state: State, workflow: str) -> Json:
 
 
 def rank(state: State) -> int:
-    """Return the priority of the next leg: 1 before all, then high, normal and low."""
+    """Return the queue priority of the next leg: 1 comes first, then high, normal and low."""
     return 1 if state.first else 2 + model.PRIORITIES.index(state.task.priority)
 
 
 def turned(state: State, facts: Json, now: str) -> State:
-    """Take up a leg's report. One of an earlier leg, or that came before, changes nothing."""
+    """Return the state after a report of a leg. A report of an earlier leg changes nothing."""
     if not state.going or facts.get("leg") != state.leg:
         return state
     state = state._replace(worker=facts.get("worker", state.worker), queue=facts.get("queue", state.queue))
@@ -149,7 +151,7 @@ def turned(state: State, facts: Json, now: str) -> State:
 
 
 def to_pass(state: State) -> list[Json]:
-    """Return the orders that the running leg has not got yet."""
+    """Return the orders that the running leg has not received yet."""
     return [each for each in state.notes if each["id"] > state.passed] if state.going and state.queue else []
 
 
@@ -158,7 +160,7 @@ def passed(state: State, orders: list[Json]) -> State:
 
 
 def lost(state: State, stamp: str, why: str = "its worker was lost") -> State:
-    """Return the state after a leg whose worker vanished; the next one goes before the backlog."""
+    """Return the state after the worker of a leg vanished. The task's next leg starts before other tasks."""
     task = state.task._replace(state=model.WAITING, reason=why, updated_at=stamp)
     return _held(_left(state)._replace(task=task, first=True))
 
@@ -207,7 +209,7 @@ def _left(state: State) -> State:
 
 
 def _refused(state: State, worker: str, why: str, now: float) -> State:
-    """Return the state of a task that a worker refused; it waits a little longer each time."""
+    """Return the state of a task that a worker refused; the task waits a little longer after each refusal."""
     refusals = {**(state.refusals or {}), **({worker: why} if worker else {})}
     task = state.task._replace(state=model.WAITING, reason=why)
     wake = now + min(LONGEST_WAIT, 2.0 ** min(state.refused, 10))
@@ -216,7 +218,7 @@ def _refused(state: State, worker: str, why: str, now: float) -> State:
 
 
 def _held(state: State) -> State:
-    """Carry out an order that waited for the end of the leg."""
+    """Carry out the user's order that waited for the end of the leg."""
     hold, task = state.hold, state.task
     if not hold or state.going or task.is_over:
         return state
@@ -254,7 +256,7 @@ def _hold(state: State, order: Json) -> State:
 
 
 def _told(state: State, order: Json) -> State:
-    """Add an order for the leg. One that is still queued is taken back, if the order changes its beginning."""
+    """Add an order for the leg. A leg that is still queued is taken back if the order changes how it begins."""
     recall = state.recall or (state.going and not state.queue and order["order"] not in ("say", "answer"))
     note = state.note + 1
     return state._replace(notes=(*state.notes, {**order, "id": note}), note=note, recall=recall)
@@ -314,7 +316,7 @@ def _over(state: State, order: Json) -> State:
 
 
 def _with(task: Task, fields: Mapping[str, Any]) -> Task:
-    """Return the task with fields from JSON. Fields of a wrong form change nothing."""
+    """Return the task with fields from JSON. Fields of a wrong type are ignored."""
     try:
         return model.decode({**model.encode(task), **fields})
     except json.Mismatch:

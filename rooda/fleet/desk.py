@@ -1,4 +1,4 @@
-"""The fleet as the command line sees it: the tasks of one repository, by number, wherever they run."""
+"""Gives the command line access to the fleet: lists, changes and adds the tasks of one repository."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -30,7 +30,7 @@ LONGEST_TEXT = 400_000  # bytes; Temporal takes 2 MB, and the ticket has the tex
 
 
 class Added(NamedTuple):
-    """Options of `tasks add --fleet` that other lists do not have."""
+    """Options of `tasks add --fleet` that `tasks add` without --fleet does not have."""
 
     pool: str = tickets.ANYWHERE
     batch: str = ""
@@ -39,7 +39,7 @@ class Added(NamedTuple):
 
 
 class Desk:
-    """A list of tasks, kept by the engine; the number of each is the name of its ref in the state remote."""
+    """The list of a repository's tasks, kept by Temporal. A task's number names its ref in the state remote."""
 
     def __init__(self, here: Where, found: Settings, added: Added, address: str | None = None) -> None:
         require_engine()
@@ -66,7 +66,7 @@ class Desk:
     # The list
 
     def known(self) -> dict[int, Known]:
-        """Return all tasks by number; the open one, if an interrupted `add` left two with one number."""
+        """Return all tasks by number. If an interrupted `add` left two with the same number, return the open one."""
         found: dict[int, Known] = {}
         for each in self.engine.board(self.key):
             if (each["task"] and (task := model.decode(each["task"])).id not in found) or each["open"]:
@@ -92,7 +92,7 @@ class Desk:
         return found
 
     def change(self, number: int, fields: Json) -> None:
-        """Change a task. Raises UsageProblem for a secret, for a command, or for tasks to wait for that don't exist."""
+        """Change a task. Raises UsageProblem for a secret, a forbidden command, or a missing task to wait for."""
         known = self.known()
         if number not in known:
             self.find(number)
@@ -114,7 +114,7 @@ class Desk:
         return known[number].workflow
 
     def landing(self, target: str, options: Json) -> Json:
-        """Return what a worker needs to land the tasks of a target."""
+        """Return the order with all that a worker needs to land the tasks of a target."""
         prefix = os.path.relpath(self._place.repo.workspace, self._place.repo.top)
         return {
             **{name.replace("_", "-"): value for name, value in options.items()},
@@ -132,7 +132,7 @@ class Desk:
         return self.add_all(lambda: [make])[0]
 
     def add_all(self, makers: Callable[[], Iterable[Maker]], what: str = "added") -> list[Task]:
-        """Hand in tasks; leave out those that the fleet has already, because another desk was faster."""
+        """Submit tasks; leave out those that the fleet already has, because another command has added them."""
         numbers: dict[int, str] = {}  # workflows of the tasks that were just added
         found = [self._submitted(make, numbers) for make in makers()]
         return [task for task in found if task]
@@ -147,7 +147,7 @@ class Desk:
             drafts[number] = self._ticket(make(number), number)
             return self._root(mirror, drafts[number])
 
-        engine = self.engine  # before the number is taken
+        engine = self.engine  # before a number is reserved
         self._require_clean(make(0))
         self._require_target(mirror, make(0).target)
         number, commit = remote.create(root, lambda seconds: clock.sleep(seconds) or False)
@@ -191,7 +191,7 @@ class Desk:
         )
 
     def _root(self, mirror: Mirror, ticket: Ticket) -> str:
-        """Return a commit that no other desk makes, too: two imports at once would take each other's for their own."""
+        """Return a commit with a random part, so that two imports at the same time never make the same commit."""
         record = Record(
             kind=TICKET,
             task=ticket.number,
@@ -221,20 +221,20 @@ class Desk:
         )
 
     def _require_clean(self, task: Task) -> None:
-        """Raise UsageProblem if the ticket would hold a secret, or commands although the settings forbid them."""
+        """Raise UsageProblem if the ticket would hold a secret, a text that is too long, or forbidden commands."""
         self.require_no_secret("\n".join((task.title, task.text, *task.gates, *task.options, task.source.place)))
         if (size := len(files.to_bytes(task.text))) > LONGEST_TEXT:
             what = f"The text has {size:,} bytes; a task of the fleet can have {LONGEST_TEXT:,}. Nothing was done."
-            raise UsageProblem(what, "Commit the rest to the repository, and name the file in the text.")
+            raise UsageProblem(what, "Move details into a file, commit it, and name the file in the text.")
         if (task.gates or task.options) and not self._settings.policy.ticket_commands:
             what = "Workers run no commands that a ticket brings: --gate, --with. Nothing was done."
             raise UsageProblem(what, "Allow it here and on the workers: [fleet.worker] ticket_commands = true")
 
     def require_no_secret(self, text: str) -> None:
-        """Raise UsageProblem if a text holds a secret: git and Temporal would keep it."""
+        """Raise UsageProblem if a text holds a secret, because git and Temporal would store it."""
         if secrets.hide(text, secrets.forms(os.environ, (self._here.workspace,))) != text:
             what = "The text holds what looks like a key or a password; nothing was done."
-            raise UsageProblem(what, "Git and Temporal would keep it. Leave secrets in the workers' own settings.")
+            raise UsageProblem(what, "Git and Temporal would store it. Put secrets into the workers' own settings.")
 
     def _require_target(self, mirror: Mirror, target: str) -> None:
         name = target.removeprefix("origin/")
@@ -251,7 +251,7 @@ class Desk:
     # Git
 
     def git(self) -> tuple[Mirror, Remote]:
-        """Return a mirror of the repository that borrows the objects of the user's checkout, and its remote."""
+        """Return a mirror of the repository, which borrows objects of the user's checkout, and the mirror's remote."""
         if not self._git:
             mirror = self._mirror()
             try:

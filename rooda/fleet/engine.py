@@ -1,4 +1,4 @@
-"""Temporal behind the port: what a desk asks of it. `serve.py` is the worker's side."""
+"""Connects to Temporal, and implements all that the command line asks of it. `serve.py` is the worker's side."""
 
 import asyncio
 import os
@@ -29,9 +29,9 @@ from rooda.fleet import decide, money, names
 from rooda.fleet.port import Address, Place, Wish
 
 Value = TypeVar("Value")
-HURRY = 0.25  # part of the heartbeat timeout that a workflow task may take: a vanished machine may hold one
+HURRY = 0.25  # part of the heartbeat timeout that a workflow task may take, since a vanished machine may hold one
 SLOWEST = 3000  # milliseconds in which a busy server still answers a ping of its connection
-PATIENCE = 10.0  # seconds for one request of a desk
+PATIENCE = 10.0  # seconds that one request of the command line may take
 AWAY = (
     RPCStatusCode.UNAVAILABLE,
     RPCStatusCode.DEADLINE_EXCEEDED,
@@ -44,7 +44,7 @@ AWAY = (
 
 
 class Unreachable(RoodaError):
-    """The engine does not answer."""
+    """Raised if Temporal does not answer."""
 
 
 def task_timeout(heartbeat: float) -> timedelta:
@@ -52,7 +52,7 @@ def task_timeout(heartbeat: float) -> timedelta:
 
 
 def connection(address: Address, insecure: bool) -> dict[str, Any]:
-    """Return Temporal's own settings for this address: TLS and API key. Raises UsageProblem for a plaintext one."""
+    """Return Temporal's own settings for this address: TLS and API key. Raises UsageProblem without encryption."""
     try:
         found: dict[str, Any] = {**ClientConfig.load_client_connect_config()}
     except Exception:  # its message may quote a value
@@ -87,7 +87,7 @@ async def connect(address: Address, insecure: bool, heartbeat: float, identity: 
 
 
 async def require_namespace(client: Client, address: Address) -> None:
-    """Raise Unreachable if the namespace does not exist, or not yet: a dev server makes it after it answers."""
+    """Raise Unreachable if the namespace does not exist. A dev server answers before it has made its namespace."""
     try:
         request = service.DescribeNamespaceRequest(namespace=address.namespace)
         await client.workflow_service.describe_namespace(request, timeout=timedelta(seconds=PATIENCE))
@@ -101,7 +101,7 @@ _SILENT = LoggingConfig(filter="off")
 
 
 class Engine:
-    """Temporal, as a desk uses it. Not for use in several threads."""
+    """Temporal, as the command line uses it. Not safe for use in several threads."""
 
     def __init__(self, address: Address, heartbeat: float = 60.0, insecure: bool = False) -> None:
         self.address, self.heartbeat = address, heartbeat
@@ -109,42 +109,42 @@ class Engine:
         self.client = self._run(connect(address, insecure, heartbeat))
 
     def submit(self, wish: Wish) -> bool:
-        """Hand in a task. False if it is known already, open or ended."""
+        """Submit a task; return False if Temporal already knows it, open or ended."""
         return self._run(self._submit(wish))
 
     def order(self, workflow: str, order: Json) -> None:
-        """Give a task an order. UsageProblem if it is over or unknown."""
+        """Send a task an order. Raises UsageProblem if the task is over or unknown."""
         self._run(self._signal(workflow, "order", order))
 
     def board(self, key: str) -> list[Json]:
-        """Return all tasks of a repository: `workflow`, `task`, `fleet`, and `open`."""
+        """Return all tasks of a repository, each with the keys `workflow`, `task`, `fleet` and `open`."""
         return self._run(self._list(f'WorkflowId STARTS_WITH "{names.task_prefix(key)}"'))
 
     def show(self, workflow: str) -> Json | None:
-        """Return one task as it is now, with its ticket and the last report of its leg; None if it is unknown."""
+        """Return one task as it is now, with its ticket and the last report of its worker; None if it is unknown."""
         return self._run(self._show(workflow))
 
     def every_task(self) -> list[Json]:
         return self._run(self._list('WorkflowType = "rooda-task"'))
 
     def hold(self, key: str, order: Json) -> None:
-        """Give an order to every task of a repository, and pause or continue what is added later."""
+        """Send an order to every task of a repository; tasks that are added later are paused or continued, too."""
         self._run(self._hold(key, order))
 
     def money(self, workflow: str, question: Json) -> Json:
-        """Ask an account or a batch; a worker answers."""
+        """Send a question to an account or a batch, and return the answer of a worker."""
         return self._run(ask(self.client, workflow, question, self.heartbeat))
 
     def land(self, key: str, target: str, wish: Json) -> Json:
-        """Land the tasks of a target, or join the landing that runs; return what it says at its end."""
+        """Land the tasks of a target, or join the landing that is running; return its result."""
         return self._run(self._land(key, target, wish))
 
     def workers(self) -> list[Json]:
-        """Return the workers that asked for work in the last minutes."""
+        """Return the workers that polled Temporal for work in the last minutes."""
         return self._run(self._workers())
 
     def message(self, queue: str, message: Json) -> bool:
-        """Give one worker a message; False if it does not take it."""
+        """Send one worker a message; return False if the worker does not take it."""
         return self._run(self._message(queue, message))
 
     def partitions(self, pool: str) -> int:
@@ -190,7 +190,7 @@ class Engine:
             )
         except WorkflowAlreadyStartedError:
             return False
-        if not paused and await self._is_held(wish.key):  # paused meanwhile
+        if not paused and await self._is_held(wish.key):  # paused in the meantime
             await self._signal(wish.workflow, "order", decide.ALL_PAUSED)
         return True
 
@@ -348,15 +348,15 @@ def _told(workflow: str, is_open: bool, memo: Mapping[str, Any]) -> Json:
 
 
 def first_account(workflow: str, name: str) -> Json:
-    """Return the state in which an account or a batch begins."""
+    """Return the first state of an account or a batch."""
     budget = "batch" if workflow.startswith(names.batch_workflow("", "").rstrip("/")) else "agent"
     return money.encode(money.Account(name, budget))
 
 
 async def ask(client: Client, workflow: str, question: Json, heartbeat: float) -> Json:
-    """Ask an account or a batch, which begins to exist with the first question.
+    """Send a question to an account or a batch. The first question creates it.
 
-    A question that met the beginning of a new history is asked again; every question may be asked twice.
+    A question that arrives while a new history begins is sent again; every question may be sent twice.
     """
     while True:
         try:
@@ -401,7 +401,7 @@ def new_identity(place: Place, mark: str) -> str:
 
 
 async def state_of(client: Client, workflow: str) -> str:
-    """Return the state of a task; "" if the engine does not know it any more."""
+    """Return the state of a task; "" if the engine no longer knows it."""
     try:
         memo = await (await client.get_workflow_handle(workflow).describe()).memo()
     except RPCError as problem:

@@ -1,6 +1,6 @@
-"""The workflows: a task, an account or batch, the landing of one target, a message to a worker.
+"""Defines Temporal's workflows: a task, an account or batch, the landing of one target, a message to a worker.
 
-They replay from history, so they only call decide and money, and the engine's own timers, signals and activities.
+Temporal replays them from history, so they only call decide and money, and Temporal's timers, signals and activities.
 """
 
 from collections.abc import Callable
@@ -18,8 +18,8 @@ from rooda.fleet.names import DAY, LAND, LEG, LOOK, MESSAGE, land_queue, pool_qu
 
 ONCE = RetryPolicy(maximum_attempts=1)
 LONG = timedelta(days=3650)
-ASKED = 8  # questions after which an account begins a new history, since each answer reads all of it
-LOOKING = 3.0  # seconds; a vanished machine may hold such a question for so long
+ASKED = 8  # questions after which an account begins a new history, because each answer reads the whole history
+LOOKING = 3.0  # seconds that a vanished machine may hold a question before it is asked again
 RETRY = 2.0  # seconds until an order is sent again to a worker that did not take it
 
 
@@ -33,7 +33,7 @@ def _stamp(seconds: float) -> str:
 
 @workflow.defn(name="rooda-task")
 class TaskFlow:
-    """One task: legs, waits and orders, until it has landed or was cancelled."""
+    """A task's workflow: gives legs to workers, waits, and takes orders, until the task has landed or was cancelled."""
 
     @workflow.init
     def __init__(self, given: Json) -> None:
@@ -89,13 +89,13 @@ class TaskFlow:
         await self._settle(leg)
 
     async def _listen(self, leg: Any, before: decide.State) -> None:
-        """Pass orders on, and wait until the leg ends or something else changes."""
+        """Pass orders on to the worker, and wait until the leg ends or something else changes."""
         await self._pass_on(leg)
         again = RETRY if decide.to_pass(before) else None
         await _until(lambda: leg.done() or self._state is not before, again)
 
     async def _pass_on(self, leg: Any) -> None:
-        """Give the running leg the orders that it has not heard; take back a queued one that an order changes."""
+        """Send the running leg the orders that it has not received; take back a queued leg that an order changes."""
         if self._state.recall and not self._state.queue:
             leg.cancel()
         if workflow.info().is_continue_as_new_suggested() and not self._renewing:
@@ -109,7 +109,7 @@ class TaskFlow:
             self._state = decide.passed(self._state, orders)
 
     async def _settle(self, leg: Any) -> None:
-        """Take up how a leg ended."""
+        """Change the task's state after a leg has ended."""
         before = self._state
         try:
             said = await leg
@@ -128,13 +128,13 @@ class TaskFlow:
             self._state = self._state._replace(wake=until + late)
 
     async def _charge(self, before: decide.State) -> None:
-        """Charge what the calls of a lost leg reserved."""
+        """Charge the amounts that the calls of a lost leg had reserved."""
         question = {"ask": "lost", "leg": f"{workflow.info().workflow_id}#{before.leg}"}
         for name in before.spends:
             await _signal(name, "tell", question)
 
     async def _ask_others(self) -> float | None:
-        """Ask the tasks that this one waits for to report their end; None if all will."""
+        """Ask the tasks that this one waits for to report their end; return None if all will."""
         me, closed = {"order": "watch", "workflow": workflow.info().workflow_id}, list[str]()
         for name in self._state.after:
             closed += [] if await _signal(name, "order", me) else [name]
@@ -156,13 +156,13 @@ class TaskFlow:
 
 
 def _reason(problem: ActivityError) -> dict[str, str]:
-    """Return why a leg is lost; a failure that the worker reported has its sentence."""
+    """Return why a leg was lost: the sentence that the worker reported, if it reported a failure."""
     cause = problem.cause
     return {"why": f"its worker failed: {cause.message}"} if isinstance(cause, ApplicationError) else {}
 
 
 async def _until(condition: Callable[[], bool], seconds: float | None) -> None:
-    """Wait for a condition, at most this long."""
+    """Wait for a condition, at most for this time."""
     try:
         await workflow.wait_condition(condition, timeout=seconds)
     except TimeoutError:
@@ -179,7 +179,7 @@ async def _signal(name: str, signal: str, value: Json) -> bool:
 
 
 async def _look(names: list[str]) -> dict[str, str]:
-    """Return the state of each task that is known, open or closed."""
+    """Return the state of each task that Temporal knows, open or closed."""
     found: dict[str, str] = await workflow.execute_activity(
         LOOK, names, start_to_close_timeout=timedelta(seconds=LOOKING), result_type=dict
     )
@@ -187,7 +187,7 @@ async def _look(names: list[str]) -> dict[str, str]:
 
 
 async def _send(queue: str, message: Json, heartbeat: float) -> bool:
-    """Give a worker a message through its own queue; False if it does not take it."""
+    """Send a worker a message through its own queue; return False if the worker does not take it."""
     try:
         await workflow.execute_activity(
             MESSAGE,
@@ -203,7 +203,7 @@ async def _send(queue: str, message: Json, heartbeat: float) -> bool:
 
 @workflow.defn(name="rooda-money")
 class MoneyFlow:
-    """Money of an account or of a batch: every question is answered by one process at a time."""
+    """The workflow of an account or a batch, which answers questions about money one after the other."""
 
     @workflow.init
     def __init__(self, given: Json) -> None:
@@ -231,7 +231,7 @@ class MoneyFlow:
 
 @workflow.defn(name="rooda-land")
 class LandFlow:
-    """The landing of one target. A second request joins the landing, and makes it look again at the end."""
+    """The workflow of the landing of one target. A second request joins it, and makes it check again at the end."""
 
     @workflow.init
     def __init__(self, given: Json) -> None:
@@ -272,7 +272,7 @@ class LandFlow:
 
 @workflow.defn(name="rooda-message")
 class MessageFlow:
-    """A message from a desk to one worker, such as the order to drain."""
+    """The workflow that carries a message from the command line to one worker, such as the order to drain."""
 
     @workflow.run
     async def run(self, given: Json) -> bool:
@@ -281,7 +281,7 @@ class MessageFlow:
 
 @workflow.defn(name="rooda-hold")
 class HoldFlow:
-    """Open while all tasks of a repository are paused."""
+    """A workflow that is open while all tasks of a repository are paused."""
 
     @workflow.run
     async def run(self) -> None:

@@ -1,4 +1,4 @@
-"""Runs the loop of a leg, and holds it at the end of each turn until that is published. Passes the user's orders on."""
+"""Runs a task's loop, holds it after each iteration until that is published, and passes on the user's orders."""
 
 import os
 import threading
@@ -19,33 +19,33 @@ from rooda.tasks import orders as task_orders
 from rooda.tasks.editing import Edit
 from rooda.tasks.model import Limits
 
-LOOK = 5.0  # seconds for which the thread that reads orders sleeps at most
+LOOK = 5.0  # longest sleep, in seconds, of the thread that reads orders
 NOTES = ("say", "answer", "set")  # orders for the agent
-TURN_ENDS = ("pause", "hold", "hand-back")  # orders that the loop follows at the end of its turn
+TURN_ENDS = ("pause", "hold", "hand-back")  # orders that the loop obeys at the end of its turn
 
 
 class Note(NamedTuple):
-    """An order for the agent: something that the user said or answered, or a change of the task."""
+    """An order for the agent: a note or an answer of the user, or a change of the task."""
 
     id: int = 0
     text: str = ""
-    fields: Any = None  # of the task, that an order to change it sets
+    fields: Any = None  # the task's fields that an order to change it sets
 
 
 class HeldLoop:
-    """The loop's process, the socket through which it asks, and the thread that takes orders."""
+    """A loop's process, with the socket for its questions and the thread that takes orders."""
 
     def __init__(self, desk: Desk, publish: Callable[[Json], None], kind: str) -> None:
-        """`kind`: of the loop; a clone that was just restored has no lock yet that would say so."""
+        """`kind`: the loop's kind, since a clone that was just restored has no lock file yet that names it."""
         self._desk, self._publish, self._kind = desk, publish, kind
-        self.give_up = threading.Event()  # set once a push that can't get through must not be retried any more
-        self.handed_back = ""  # why the loop ends for another worker to go on with it
+        self.give_up = threading.Event()  # set once a push that does not succeed must no longer be retried
+        self.handed_back = ""  # why the loop ends so that another worker continues it
         self.is_ended = False  # in the middle of its turn, not after it
-        self.has_closed_turn = False  # a turn is closed and not published
+        self.has_closed_turn = False  # a turn has ended but is not published
         self.failure: Exception | None = None  # why the loop was ended, other than by an order
         self.printed = 0  # size of the output before this start
         self.workspace = ""
-        self._given = self._before = 0  # newest notes: given to the loop, given before its current turn
+        self._given = self._before = 0  # newest notes: given to the loop, and given before its current turn began
         self._exited = threading.Event()
 
     def run(self, argv: Sequence[str], env: Mapping[str, str], output: str) -> int:
@@ -73,7 +73,7 @@ class HeldLoop:
             server.close()
 
     def give(self, notes: Iterable[Note]) -> None:
-        """Leave what the user said, answered or set for the loop's next turn."""
+        """Leave the user's notes, answers and limits for the loop's next turn."""
         newest = run_folder.latest(self.workspace, None)
         if not newest:
             return
@@ -88,7 +88,7 @@ class HeldLoop:
             self._given = max(self._given, note.id)
 
     def heard(self) -> int:
-        """Return the newest note that the closed turn has heard; notes given during a turn are for the next one."""
+        """Return the newest note that the ended turn's prompt had; notes given during a turn are for the next one."""
         heard, self._before = self._before, self._given
         return heard
 
@@ -101,7 +101,7 @@ class HeldLoop:
         return self._hold() if "turn" in question else {}
 
     def _hold(self) -> Json:
-        """Publish the turn while the loop waits; return whether the loop goes on."""
+        """Publish the turn while the loop waits; return whether the loop continues."""
         try:
             self._publish({})
         except Exception as problem:  # the leg raises it once the loop has ended
@@ -135,12 +135,12 @@ class HeldLoop:
             self._end(why)
 
     def _end(self, why: str) -> None:
-        """End the loop as Ctrl+C does, and give up a push that waits."""
+        """End the loop as Ctrl+C does, and stop retrying a push."""
         self.give_up.set()
         task_orders.end_loops(self.workspace, why)
 
 
 def _change(fields: Json) -> Edit:
-    """Return what an order to change a task says to its loop."""
+    """Return the message with which an order to change a task is passed to its loop."""
     gates = tuple(map(str, fields["gates"])) if "gates" in fields else None
     return Edit(text=fields.get("text"), gates=gates, limits=Limits(**fields.get("limits", {})))

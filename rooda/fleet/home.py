@@ -1,4 +1,4 @@
-"""Brings a task of the fleet home: a clone of its own in the current folder, which no worker touches any more."""
+"""`rooda tasks take --fleet`: claims a task and makes a clone of it in the current folder, without any worker."""
 
 import os
 import shlex
@@ -19,7 +19,7 @@ from rooda.views.say import say
 def require_room(folder: str) -> None:
     """Raise UsageProblem if the folder exists."""
     if os.path.lexists(folder):
-        raise UsageProblem(f"{folder} exists already; nothing was done.", "Move it, then take the task again.")
+        raise UsageProblem(f"{folder} already exists; nothing was done.", "Move it, then take the task again.")
 
 
 def take(desk: Desk, number: int, folder: str, yes: bool) -> int:
@@ -34,7 +34,7 @@ def take(desk: Desk, number: int, folder: str, yes: bool) -> int:
     made = publish.claim(mirror, tip, chain.claim_after(remote.entries(tip), os.uname().nodename, __version__, stamp))
     result = remote.push(Update(number, tip, made), lambda seconds: clock.sleep(seconds) or False)
     if result.kind != DONE:
-        raise RoodaError(f"Task {number} could not be claimed: {result.words or result.kind}.", "Take it again.")
+        raise RoodaError(f"Task {number} could not be claimed: {result.words or result.kind}.", "Try again.")
     branch = task.branch or f"{ticket.branch_prefix}/{number}-{task.slug}"
     base = mirror.branch(task.target.removeprefix("origin/"))
     words = work.start_of(os.path.dirname(folder), task)
@@ -52,13 +52,13 @@ def take(desk: Desk, number: int, folder: str, yes: bool) -> int:
     say(f"Task {number} is in {restored.workspace}")
     if restored.turn is None:
         there = shlex.quote(os.path.relpath(restored.workspace))
-        say(f"It has no turn yet. Start it: cd {there} && {shlex.join(['rooda', *words])}")
+        say(f"No iteration of it was published yet. Start it: cd {there} && {shlex.join(['rooda', *words])}")
         return OK
     return _say_next(restored.workspace, yes)
 
 
 def _cut_loose(folder: str, url: str) -> None:
-    """Copy the objects that the clone borrows, and let it fetch from and push to the repository itself."""
+    """Copy the objects that the clone borrows, and set its remote to the repository itself."""
     _git(folder, "repack", "-a", "-d", "-q")
     files.remove(os.path.join(folder, ".git", "objects", "info", "alternates"))
     _git(folder, "config", "remote.origin.url", url)

@@ -1,4 +1,4 @@
-"""Lands completed tasks of the fleet on a worker: the merge queue of `rooda tasks land`, in a repository of its own.
+"""Lands completed tasks of the fleet on a worker, with the merge queue of `rooda tasks land`, in a separate repository.
 
 Agents and gates never touch that repository. It borrows the objects of the mirror, and pushes to the task's repository.
 """
@@ -23,11 +23,11 @@ from rooda.tasks.model import Task
 from rooda.tasks.store import Store, place_of
 
 REMOTE = "origin"
-LONGEST = 200_000  # bytes of output that a desk gets to see
+LONGEST = 200_000  # bytes of output that are sent to the user
 
 
 class Landing(NamedTuple):
-    """What one landing needs: where, under which settings, and how it reports what became of a task."""
+    """Context of one landing: the worker's name, settings and environment, and its access to the list of tasks."""
 
     name: str  # of the worker
     own: FleetSettings
@@ -79,7 +79,7 @@ def _land(wish: Json, repository: str, target: str, on: Landing) -> Json:
 
 
 def _prepared(mirror: Mirror, wish: Json, due: Mapping[str, Task], on: Landing) -> tuple[str, Store]:
-    """Return the workspace of the landings, and its list of tasks with those that are due."""
+    """Return the workspace of the landings, and its list of tasks, which has those that are due."""
     repository, target = str(wish["repository"]), str(wish["target"])
     folder = os.path.join(dirs.data("fleet"), "landing", on.name, f"{wish['key']}-{tickets.key_of(repository)}")
     _make(mirror, folder, repository)
@@ -92,7 +92,7 @@ def _prepared(mirror: Mirror, wish: Json, due: Mapping[str, Task], on: Landing) 
 
 
 def _uncommitted(mirror: Mirror, task: Task, target: str) -> str:
-    """Describe the work of a task whose agent has committed nothing; "" if it has, or if there is none."""
+    """Describe the uncommitted work of a task without commits; "" if there are commits, or no work."""
     last = chain.last_turn(Remote(mirror).entries(mirror.fetch(task.id)))
     if last is None or not last.record.head:
         return ""
@@ -113,14 +113,14 @@ def _due(board: list[Json], target: str) -> dict[str, Task]:
 
 
 def _fields(task: Task) -> Json:
-    """Return what a landing changed in a task. It lands for good, or goes back to its agent, or waits for a person."""
+    """Return the fields of a task after a landing: it has landed, goes back to its agent, or waits for the user."""
     keys = ("state", "prompt", "reason", "parked_by", "turnings", "iteration")
     encoded = model.encode(task)
     return {key: encoded[key] for key in keys}
 
 
 def _make(mirror: Mirror, folder: str, url: str) -> None:
-    """Create the repository of the landings, unless it is there."""
+    """Create the repository of the landings if it is missing."""
     if not os.path.isdir(folder):
         unfinished = f"{folder}.new"
         files.remove_tree(unfinished)
@@ -140,7 +140,7 @@ def _git(folder: str, *words: str) -> None:
 
 
 def _run(mirror: Mirror, workspace: str, target: str, wish: Json, on: Landing) -> tuple[int, str]:
-    """Run the merge queue; return its exit code and its output. Gates see no credentials."""
+    """Run the merge queue, whose gates get no credentials; return its exit code and its output."""
     base = mirror.branch(target)
     if not base:
         raise RoodaError(f"The repository has no branch {target}.")

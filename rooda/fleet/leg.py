@@ -1,6 +1,7 @@
-"""One leg: a stay of a task's loop on this worker, from the claim in git to the delivered branch.
+"""Runs one leg: the work of this worker on a task, from the claim in git to the delivered branch.
 
-The loop is an ordinary rooda loop, a child of the worker. It is held at the end of each turn until git has the turn.
+The loop is an ordinary rooda loop, a child of the worker. At the end of each turn, an iteration of the loop, it waits
+until the worker has pushed the turn to git.
 """
 
 import os
@@ -32,14 +33,14 @@ from rooda.tasks.model import Task
 if TYPE_CHECKING:
     from rooda.fleet.worker import Fleet
 
-ROUND = "round"  # key of a record: the number of the task's loop, which a retry raises
+ROUND = "round"  # key of a record: the number of the task's loop, which each retry raises
 
 
 class Host:
-    """This worker, as its legs need to know it."""
+    """Facts about this worker that its legs share."""
 
     def __init__(self, name: str, own: FleetSettings, environ: Mapping[str, str], say: Callable[[str], None]) -> None:
-        """`environ`: the worker's own environment, with the credentials of git."""
+        """`environ`: the worker's own environment, with git's credentials."""
         self.name, self.settings, self.policy, self.environ, self.say = name, own, own.policy, environ, say
         self.home = dirs.data("fleet")
         self._remotes: dict[tuple[str, str, str], tuple[Mirror, Remote]] = {}
@@ -47,7 +48,7 @@ class Host:
         self._changing = threading.Lock()
 
     def remote_of(self, ticket: Ticket) -> tuple[Mirror, Remote]:
-        """Return the mirror of a task's repository, and its remote; all legs of a repository share them."""
+        """Return the mirror of a task's repository, and its remote. All legs of a repository share both."""
         place = ticket.repository, ticket.state, ticket.ref_prefix
         with self._changing:
             if place not in self._remotes:
@@ -65,7 +66,7 @@ class Host:
 
     @contextmanager
     def slot(self) -> Iterator[int]:
-        """Yield a number that no other leg of this worker has, for ports and databases."""
+        """Yield a number that no other leg of this worker has at the same time, for ports and databases."""
         with self._changing:
             number = next(each for each in count() if each not in self._slots)
             self._slots.add(number)
@@ -77,7 +78,7 @@ class Host:
 
 
 def make(found: Settings, place: Place, say: Callable[[str], None], environ: Mapping[str, str]) -> Work:
-    """Return what runs the legs of a worker. `environ`: its environment, with the credentials of git."""
+    """Return a function that runs a leg on this worker. `environ`: the worker's environment, with git's credentials."""
     host = Host(place.name, fleet_settings(found), environ, say)
     return lambda order, desk: run(order, desk, host)
 
@@ -85,7 +86,7 @@ def make(found: Settings, place: Place, say: Callable[[str], None], environ: Map
 def make_land(
     found: Settings, place: Place, say: Callable[[str], None], fleet: "Fleet", environ: Mapping[str, str]
 ) -> Land:
-    """Return what lands tasks on a worker."""
+    """Return a function that lands tasks on this worker."""
     own = fleet_settings(found)
 
     def work(wish: Json, desk: Desk) -> Json:
@@ -105,7 +106,7 @@ def make_land(
 
 
 class Over(Exception):
-    """Ends a leg before or without its loop. Holds the outcome."""
+    """Raised to end a leg before its loop starts, or without a loop. Holds the leg's outcome."""
 
     def __init__(self, kind: str, **facts: str | bool) -> None:
         super().__init__(kind)
@@ -146,7 +147,7 @@ def _outcome(order: Order, desk: Desk, host: Host) -> Json:
 
 
 class Leg:
-    """One leg while it lasts."""
+    """A leg while it runs."""
 
     def __init__(self, order: Order, ticket: Ticket, task: Task, desk: Desk, host: Host, slot: int) -> None:
         self._order, self._ticket, self._task, self._desk, self._host = order, ticket, task, desk, host
@@ -179,7 +180,7 @@ class Leg:
         return self._remote.entries(self._tip)
 
     def _settings(self) -> tuple[str, str]:
-        """Check out the target's settings; return the target's tip and the settings file."""
+        """Check out the settings at the target's tip; return the tip and the settings file."""
         target = self._task.target.removeprefix("origin/")
         if not (base := self._mirror.branch(target)):
             raise parked("setup", f"the repository has no branch {target}")
@@ -200,7 +201,7 @@ class Leg:
         self._host.say(f"Task {self._ticket.number}: claimed, {self._task.title}")
 
     def _settle(self, result: Result, made: str) -> None:
-        """Take the result of a push: go on with the new tip, or end the leg."""
+        """Continue with the new tip after a push that succeeded; otherwise end the leg."""
         if result.kind == DONE:
             self._tip = made
             return
@@ -211,7 +212,7 @@ class Leg:
         raise Over("handed-back", why=f"the state repository can't be reached: {result.words}", away=True)
 
     def _is_ordered(self, seconds: float) -> bool:
-        """Wait before the loop runs or after it; True if an order came, which the engine then carries out."""
+        """Wait before or after the loop; return True if an order arrived, which the engine then carries out."""
         return bool(self._desk.orders(seconds))
 
     def _record(self) -> Record:
@@ -227,7 +228,7 @@ class Leg:
         )
 
     def _restore(self, base: str, config: str) -> str:
-        """Make the clone as the last turn left it, and return its workspace; an older clone here is replaced."""
+        """Make the clone as the last turn left it, replacing an older clone here; return its workspace."""
         folder = preparation.room_for(self._home)
         branch = preparation.branch_of(self._ticket, self._task)
         words = preparation.start_words(self._home, self._task, config)
@@ -289,7 +290,7 @@ class Leg:
         }
 
     def _publish_turn(self, over: Json) -> None:
-        """Publish a turn. `over`: exit code and facts of a loop that has ended for good; its branch is delivered."""
+        """Publish a turn. `over`: exit code and facts of a loop that has ended for good, so its branch is delivered."""
         receipt = self._receipts.next()
         record = _with_receipt(self._record(), receipt)
         record = record._replace(over=bool(over), more={**record.more, **over})
@@ -311,7 +312,7 @@ class Leg:
         self._desk.record(self._facts(turn.record))
 
     def _facts(self, record: Record) -> Json:
-        """Return what the engine learns of a turn."""
+        """Return the facts about a turn that are reported to the engine."""
         facts = results.facts_or_none(self._workspace, self._config)
         return {
             "turn": record.seq,
@@ -329,7 +330,7 @@ class Leg:
         }
 
     def _already_over(self, last: Entry) -> Json:
-        """Deliver a branch whose leg died after its last turn, and return that leg's outcome."""
+        """Deliver a branch whose earlier leg died after the last turn; return the outcome of that leg."""
         branch = preparation.branch_of(self._ticket, self._task)
         told = last.record.more or {}
         if last.record.head and told.get("code") == OK:

@@ -1,4 +1,4 @@
-"""Answers the questions of the loop that works on a task. Each question and each answer is one line of JSON."""
+"""Answers the questions that a task's loop asks its worker. Each question and each answer is one line of JSON."""
 
 import json
 import os
@@ -15,7 +15,7 @@ Answer = Callable[[Json], Json]
 
 
 class Server:
-    """The socket of one leg, in a folder that only this user can enter."""
+    """The socket on which the worker answers one loop, in a folder that only this user can enter."""
 
     def __init__(self) -> None:
         self._folder = tempfile.mkdtemp(prefix="rooda-leg-")
@@ -28,7 +28,7 @@ class Server:
         self._rest = b""
 
     def serve(self, answer: Answer) -> None:
-        """Answer questions until `stop` is called."""
+        """Answer the loop's questions until `stop` is called."""
         poll = select.poll()
         for each in (self._listening.fileno(), self._reader):
             poll.register(each, select.POLLIN)
@@ -42,7 +42,7 @@ class Server:
                 return
 
     def _accept(self, poll: select.poll) -> None:
-        """Take the loop's connection; later ones, which only a stranger can make, are closed."""
+        """Accept the loop's connection. Close later ones, because the loop makes only one."""
         other, _ = self._listening.accept()
         if self._loop:
             other.close()
@@ -67,12 +67,12 @@ class Server:
             self.hang_up()
 
     def hang_up(self) -> None:
-        """Close the connection: the loop then ends its agent and itself."""
+        """Close the connection, upon which the loop ends its agent and itself."""
         if self._loop:
             self._loop.close()
 
     def stop(self) -> None:
-        """End `serve`; called from another thread once the loop has exited. What it sent before is answered first."""
+        """End `serve` once the loop has exited; called from another thread. Earlier questions are answered first."""
         os.write(self._writer, b".")
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Keeps a bare copy of a repository on this worker; only git commands in it use the user's credentials of git.
+"""Keeps a bare copy of a repository on this worker. Only git commands in this copy use the user's git credentials.
 
 Clones for agents borrow its objects, and their turns are pushed from it, so that no hook, filter or setting that an
 agent can write runs next to a credential. Nothing is ever removed from its objects.
@@ -21,10 +21,10 @@ from rooda.processes.capture import TIMED_OUT, Captured
 
 PREFIX = "refs/rooda/task/"
 LOCAL = "refs/rooda/fleet/"  # the tasks' refs in the mirror
-FIRST_QUIET, LONGEST_QUIET = 15.0, 600.0  # seconds without progress until a fetch or push is given up
+FIRST_QUIET, LONGEST_QUIET = 15.0, 600.0  # seconds without progress after which a fetch or push is ended
 LONGEST = 21_600.0  # seconds of one fetch or push that makes progress
 PATIENCE = 3600.0  # seconds to wait for another leg that fetches
-MOST_LOOSE = 30  # files in one of the 256 folders of loose objects; then they are packed
+MOST_LOOSE = 30  # files in one of the 256 folders of loose objects, at which rooda packs them
 MOST_PACKS = 50
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _SSH = re.compile(r"(?:[^/@:\s]+@)?[^/:\s-][^/:\s]*:(?!/?/)[^\s]*|(?:[^/@:\s]+@)?\[[0-9a-fA-F:.]+\]:\S+")
@@ -43,11 +43,11 @@ _OF_GIT = ("TEMPORAL_", "GIT_SSH", "GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_", "GIT_C
 
 
 class Unreachable(RoodaError):
-    """Raised if a remote does not answer or denies access; trying again later may help."""
+    """Raised if a remote does not answer or denies access. Trying again later may help."""
 
 
 class Object(NamedTuple):
-    """An object of git as `git cat-file --batch` prints it."""
+    """A git object as `git cat-file --batch` prints it."""
 
     id: str
     type: str
@@ -55,7 +55,7 @@ class Object(NamedTuple):
 
 
 def clone_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for git commands in a clone that an agent can write to."""
+    """Return the environment of git commands in a clone that an agent can write to: it holds no credentials."""
     from rooda.base.secret_names import looks_secret
 
     kept = {name: value for name, value in environ.items() if name not in CREDENTIALS and not looks_secret(name)}
@@ -63,13 +63,13 @@ def clone_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def checked_url(url: str, insecure: bool) -> tuple[str, str]:
-    """Return the URL and the only protocol that git may use for it; a relative path becomes absolute.
+    """Return the URL, and the only protocol that git may use for it. A relative path is made absolute.
 
     Raises UsageProblem for a URL that is not encrypted (unless `insecure`, or on loopback), holds a password, or starts
     a program.
     """
     if secret_forms.hide(url) != url or re.match(r"[A-Za-z0-9+.-]+://[^/@]*:[^/@]*@", url):
-        raise UsageProblem("The URL of a git remote holds a password.", "Let git ask a credential helper for it.")
+        raise UsageProblem("The URL of a git remote holds a password.", "Let git get it from a credential helper.")
     if any(not sign.isprintable() for sign in url) or not url or url.startswith("-"):
         raise UsageProblem(f"{url!r} is not the URL of a git remote.")
     scheme = found[1].lower() if (found := _SCHEME.match(url)) else ""
@@ -103,7 +103,7 @@ class Mirror:
     ) -> None:
         """`home`: the folder of the fleet's data; `key`: 12 hex digits; `state`: URL of the state remote, if another.
 
-        `quiet`: seconds without progress until a fetch or push is given up; longer once a remote turned out to be slow.
+        `quiet`: seconds without progress after which a fetch or push is ended; rooda raises it for a slow remote.
         Raises UsageProblem for a URL or a prefix that can't be used.
         """
         self.folder = os.path.join(home, "mirrors", key)
@@ -111,9 +111,9 @@ class Mirror:
         self.state, self._state_protocol = checked_url(state or url, insecure)
         prefix = f"{prefix.rstrip('/')}/"
         if not _PREFIX.fullmatch(prefix) or prefix in ("refs/heads/", "refs/tags/"):
-            raise UsageProblem(f"ref_prefix = {prefix!r} can't be used.", 'Example: ref_prefix = "refs/rooda/task/"')
+            raise UsageProblem(f"ref_prefix = {prefix!r} can't be used.", 'Use another, such as "refs/rooda/task/".')
         self.prefix = prefix
-        self.quiet = self._quiet = quiet  # and of the next fetch
+        self.quiet = self._quiet = quiet  # for the next fetch
         self._environ = {**(os.environ if environ is None else environ), **_NO_QUESTIONS}
         self.repo = Repo(self.folder, self.folder, "", self.folder, self.folder, clone_environment(self._environ), True)
 
@@ -143,7 +143,7 @@ class Mirror:
     ) -> Captured:
         """Run a git command that talks to a remote: this repository's or the state remote.
 
-        A server that hangs, or a connection that is gone, says nothing, and git itself waits for hours: `quiet` seconds
+        If a server hangs or a connection is lost, git itself waits for hours. So `quiet` seconds
         without output, or without progress of a transfer, end the command with capture.TIMED_OUT.
         """
         protocol = self._state_protocol if url == self.state else self._protocol
@@ -157,7 +157,7 @@ class Mirror:
             self._make()
 
     def fetch(self, number: int = 0) -> str:
-        """Fetch branches, tags and the ref of a task; return the ref's commit, "" if the remote has no such ref.
+        """Fetch branches, tags and the ref of a task. Return the ref's commit, "" if the remote has no such ref.
 
         Raises Unreachable if a remote does not answer.
         """
@@ -176,7 +176,7 @@ class Mirror:
             return self.commit(f"{LOCAL}{number}")
 
     def branch(self, name: str) -> str:
-        """Return the commit of a branch of the repository as of the last fetch; "" if there is none."""
+        """Return the commit that a branch of the repository had at the last fetch; "" if there is none."""
         return self.commit(f"refs/remotes/origin/{name}")
 
     def commit(self, name: str) -> str:
@@ -184,11 +184,11 @@ class Mirror:
         return files.to_text(done.out).strip() if done.code == 0 else ""
 
     def has(self, commit: str) -> bool:
-        """True if the mirror has this commit. Its parents and files may be missing."""
+        """True if the mirror has this commit, even if its parents and files are missing."""
         return self.run("cat-file", "-e", f"{commit}^{{commit}}").code == 0
 
     def read(self, names: Sequence[str], borrowed: Sequence[str] = ()) -> list[Object | None]:
-        """Return objects by id or as COMMIT:PATH; None for one that is missing."""
+        """Return objects named by id or as COMMIT:PATH; None for each that is missing."""
         if not names:
             return []
         done = self.run(
@@ -228,7 +228,7 @@ class Mirror:
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
-        """Hold the mirror's lock; git keeps it, too, if this process is killed."""
+        """Hold the mirror's lock. If this process is killed, its running git commands still hold the lock."""
         home, name = os.path.split(os.path.dirname(self.folder))
         files.make_folder(home)
         files.make_real_folder(home, name, private=True)
@@ -239,7 +239,7 @@ class Mirror:
             os.close(descriptor)
 
     def _remove_stale_locks(self) -> None:
-        """Remove lock files of git that was killed: no git command that changes refs runs while the lock is held."""
+        """Remove lock files of killed git commands. The mirror's lock is held, so no other command changes refs."""
         for folder, inner, names in os.walk(self.folder):
             if folder == self.folder:
                 inner[:] = [name for name in inner if name in ("refs", "logs", "info")]
@@ -261,7 +261,7 @@ class Mirror:
 
 
 def error_of(done: Captured) -> str:
-    """Return the errors of a git command that talked to a remote, without those that only say that there was one."""
+    """Return the errors of a git command that talked to a remote, without the lines that say only that it failed."""
     rows = dict.fromkeys(row.strip() for row in files.to_text(done.err).splitlines())
     found = [row for row in rows if row.startswith(("fatal:", "error:")) and not row.endswith(_GENERAL)]
     shown = "; ".join(row.partition(": ")[2] for row in found) or command.error_text(done)

@@ -1,4 +1,6 @@
-"""Decides whether an account or a batch allows a call: reserve before it, pay after it. Pure and deterministic."""
+"""Decides whether an account or a batch allows an agent call. Pure and deterministic.
+
+A worker reserves an amount before each call, and pays the real cost after it."""
 
 from math import ceil
 from typing import Any, NamedTuple
@@ -7,23 +9,23 @@ from rooda.base import json
 from rooda.base.json import Json
 from rooda.errors import Cause
 
-CALLS, PERCENT = 20, 0.9  # latest calls of an agent, from which the cost of a typical one is computed
-REMEMBERED = 200  # calls whose second payment is recognised
+CALLS, PERCENT = 20, 0.9  # number of an agent's latest calls from which the cost of a typical call is computed
+REMEMBERED = 200  # number of calls for which a repeated payment is recognised
 
 
 class Account(NamedTuple):
-    """Money of one account of a model service, or of one batch of tasks."""
+    """The money of one account with a model service, or of one batch of tasks."""
 
     name: str = ""
-    budget: str = "agent"  # word for the budget: agent | batch
-    limit: float = 0.0  # dollars in all; 0: none
+    budget: str = "agent"  # what the budget belongs to: agent | batch
+    limit: float = 0.0  # dollars in all; 0: no limit
     day: str = ""
     today: float = 0.0
     total: float = 0.0
-    until: str = ""  # end of the usage limit, as the agent told it
+    until: str = ""  # end of the usage limit, as the agent reported it
     until_at: float = 0.0  # the same as a time
     open: Any = None  # reservations: call -> [dollars, leg]
-    lost: Any = None  # calls that no worker saw end: call -> dollars charged
+    lost: Any = None  # calls whose end no worker saw: call -> dollars charged
     costs: Any = None  # latest costs, keyed by agent
     paid: tuple[str, ...] = ()
 
@@ -78,7 +80,7 @@ def _reserve(account: Account, question: Json, now: float) -> tuple[Account, Jso
 
 
 def _fits(used: float, reserved: float, amount: float, limit: float, exact: bool) -> bool:
-    """True if a call may start. One that may cost more than is left starts only alone, if its cost is an estimate."""
+    """True if a call may start. One whose estimated cost exceeds what is left starts only while no other call runs."""
     total = round(used + reserved, 9)
     return total < limit and (round(total + amount, 9) <= limit or not (exact or reserved))
 
@@ -109,7 +111,7 @@ def _limited(account: Account, question: Json) -> Account:
 
 
 def _lost(account: Account, leg: str) -> Account:
-    """Charge the reservations of a lost leg: nobody saw its calls end, so each counts as reserved."""
+    """Charge the reservations of a lost leg in full, because no worker saw its calls end."""
     mine = {call: each[0] for call, each in (account.open or {}).items() if each[1] == leg}
     left = {call: each for call, each in (account.open or {}).items() if call not in mine}
     spent, lost = sum(mine.values()), {**(account.lost or {}), **mine}

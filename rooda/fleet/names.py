@@ -1,15 +1,15 @@
-"""Names in the engine: of queues, workflows and activities. Pure."""
+"""Builds the names of queues, workflows and activities in Temporal. Pure."""
 
 from rooda.errors import UsageProblem
 from rooda.fleet.port import PROTOCOL
 
 LEG, LAND, LOOK, MESSAGE = "rooda-leg", "rooda-land", "rooda-look", "rooda-message"  # activities
 DAY = 86_400.0
-SEPARATOR = "|"  # in a worker's identity
+SEPARATOR = "|"  # separates the parts of a worker's identity
 
 
 def plain(text: str) -> str:
-    """Return a name that is safe in the engine's names. Raises UsageProblem."""
+    """Return the name if it can be a part of names in Temporal; raise UsageProblem if not."""
     if not text or not all(sign.isalnum() or sign in "._-" for sign in text) or len(text) > 100:
         shown = text if len(text) <= 100 else f"{text[:20]}…"
         raise UsageProblem(f"{shown!r} can't be a name.", "Use up to 100 letters, digits, '.', '_' and '-'.")
@@ -17,7 +17,7 @@ def plain(text: str) -> str:
 
 
 def flow_queue(protocol: int = PROTOCOL) -> str:
-    """Return the queue of all workflows of a protocol: a worker takes those of its own and of the one before."""
+    """Return the queue of all workflows of a protocol version. A worker serves its own version and the one before."""
     return f"rooda-flow-{protocol}"
 
 
@@ -43,7 +43,7 @@ def task_workflow(key: str, identity: str) -> str:
 
 
 def account_workflow(digest: str) -> str:
-    """Return the workflow of an account, whose name stays out of it: it may tell more than a stranger should know."""
+    """Return the name of an account's workflow. It holds only a hash of the account's name, which may be private."""
     return f"rooda-money/account/{digest}"
 
 
@@ -60,12 +60,12 @@ def hold_workflow(key: str) -> str:
 
 
 def identity(name: str, pool: str, slots: int, mark: str) -> str:
-    """Return how a worker presents itself to the engine, which `rooda fleet status` reads."""
+    """Return the identity by which a worker is known to Temporal; `rooda fleet status` reads it."""
     return SEPARATOR.join(("rooda", name, pool, str(slots), mark))
 
 
 def from_identity(text: str) -> dict[str, str | int]:
-    """Return the parts of a worker's identity; {} if it is not one of ours."""
+    """Return the parts of a worker's identity; {} if it is not that of a rooda worker."""
     parts = text.split(SEPARATOR)
     if len(parts) != 5 or parts[0] != "rooda" or not parts[3].isdecimal():
         return {}

@@ -1,4 +1,4 @@
-"""Reads the settings of the fleet, which only the user's own settings can have."""
+"""Reads [fleet], which rooda takes only from the user's own settings."""
 
 import os
 from typing import NamedTuple
@@ -12,7 +12,7 @@ KEEP = 14 * 86_400.0  # seconds
 
 
 class FleetSettings(NamedTuple):
-    """`[fleet]` without its address, and what a ticket takes along from `[tasks]`."""
+    """`[fleet]` without its address, and those settings of `[tasks]` that a ticket contains."""
 
     state: str = ""
     ref_prefix: str = ticket.REFS

@@ -1,4 +1,4 @@
-"""Decides whether this worker runs a task: only what its own settings allow. Pure."""
+"""Decides whether the settings of this worker allow it to run a task. Pure."""
 
 from collections.abc import Mapping, MutableMapping
 from fnmatch import fnmatchcase
@@ -8,13 +8,13 @@ from rooda.fleet import ticket as tickets
 from rooda.fleet.ticket import Ticket
 from rooda.tasks.model import Limits
 
-# Credentials of git, forges and the engine, which agents and gates never see; `[agents.X] env` can give one back.
+# Credentials of git, forges and Temporal, which agents and gates never see; `[agents.X] env` can pass one on.
 CREDENTIALS = ("GH_TOKEN", "GITHUB_TOKEN", "GITLAB_TOKEN", "GIT_ASKPASS", "SSH_ASKPASS", "SSH_AUTH_SOCK")
 ENGINE = "TEMPORAL_"
 
 
 class Policy(NamedTuple):
-    """What the user of this machine allows tickets to use: `[fleet.worker]` of the user's own settings."""
+    """`[fleet.worker]` of the user's own settings: what tickets may use on this machine."""
 
     repositories: tuple[str, ...] = ()  # URLs or patterns such as github.com/acme/*
     agents: tuple[str, ...] = ()  # names
@@ -26,7 +26,7 @@ class Policy(NamedTuple):
 
 
 def refusal(policy: Policy, ticket: Ticket) -> str:
-    """Return why this worker does not run the task; "" if it does. The agent is checked once the settings are read."""
+    """Return why this worker refuses the task; "" if it accepts it. The agent is checked later, with the settings."""
     if not policy.repositories:
         return "its settings allow no repository; [fleet.worker] repositories lists those that it may run"
     if not allows(policy, ticket.repository):
@@ -43,25 +43,25 @@ def refusal(policy: Policy, ticket: Ticket) -> str:
 
 
 def capped(policy: Policy, limits: Limits) -> Limits:
-    """Return a task's limits; one without a cost limit gets this worker's."""
+    """Return a task's limits; a task without a cost limit gets this worker's."""
     return limits._replace(cost=limits.cost or policy.max_cost)
 
 
 def allows(policy: Policy, url: str) -> bool:
-    """True if a repository is allowed; all forms of its URL are the same."""
+    """True if a repository is allowed. All forms of its URL count as the same."""
     own = tickets.normalised(url)
     return any(fnmatchcase(own, tickets.normalised(pattern)) for pattern in policy.repositories)
 
 
 def refused_agent(policy: Policy, agent: str) -> str:
-    """Return why this worker does not call an agent; "" if it does."""
+    """Return why this worker may not call an agent; "" if it may."""
     if agent in policy.agents:
         return ""
     return f"its settings do not allow the agent {agent}; [fleet.worker] agents lists those that it may call"
 
 
 def taken(environ: MutableMapping[str, str]) -> dict[str, str]:
-    """Return a copy of the worker's environment, and take git's credentials out of its own.
+    """Return a copy of the worker's environment, and remove git's credentials from the environment itself.
 
     Only the mirror gets the copy, so that no other git command of the worker has a credential.
     """
@@ -72,5 +72,5 @@ def taken(environ: MutableMapping[str, str]) -> dict[str, str]:
 
 
 def without_credentials(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a loop: what its agents and gates can see."""
+    """Return the environment of a loop, which its agents and gates can see."""
     return {key: value for key, value in environ.items() if key not in CREDENTIALS and not key.startswith(ENGINE)}

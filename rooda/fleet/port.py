@@ -1,4 +1,6 @@
-"""The port between the fleet's engine, its legs, and the command line. Pure: no engine is imported here."""
+"""Defines the records and interfaces between Temporal, a worker's legs, and the command line. Pure.
+
+A leg is the work of one worker on a task, from the claim to the end of the task's loop there."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -6,20 +8,20 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from rooda.base.json import Json
 from rooda.errors import UsageProblem
 
-PROTOCOL = 1  # of tickets and orders; a worker serves this one and the one before
+PROTOCOL = 1  # version of tickets and orders; a worker serves this one and the one before
 SCHEME = "temporal://"
 PORT = 7233
-BEATS = 12  # proofs of life of each leg within one heartbeat timeout
+BEATS = 12  # number of proofs of life that each leg sends within one heartbeat timeout
 NOW, AT_TURN = "now", "turn"  # `at` of the order to hand a task back: end its loop, or let its turn end
 LOOPBACK = ("localhost", "127.0.0.1", "::1", "[::1]")
 
 
 class Lost(Exception):
-    """This leg belongs to another worker now: its loop has to end, and nothing of it counts any more."""
+    """Raised if this leg now belongs to another worker: its loop must end, and its results no longer count."""
 
 
 class Wish(NamedTuple):
-    """A task as the desk submits it."""
+    """A task as the command line submits it."""
 
     workflow: str  # rooda-task/<repository key>/<identity>
     ticket: Json
@@ -28,7 +30,7 @@ class Wish(NamedTuple):
     repository: str = ""
     ref: str = ""
     pool: str = "default"
-    after: tuple[str, ...] = ()  # workflows of tasks that must have landed before
+    after: tuple[str, ...] = ()  # workflows of tasks that must land first
     batch: str = ""
     batch_cost: float = 0.0
     retries: int = 1
@@ -36,35 +38,35 @@ class Wish(NamedTuple):
 
 
 class Order(NamedTuple):
-    """One leg, as the engine hands it to a worker."""
+    """One leg, as Temporal hands it to a worker."""
 
     workflow: str
     leg: int  # 1, 2, …
     ticket: Json
     task: Json
-    notes: tuple[Any, ...] = ()  # orders that no loop has heard yet: say, answer, set
-    anew: bool = False  # the user continued the task: claims that were lost before don't count
+    notes: tuple[Any, ...] = ()  # orders that no loop has received yet: say, answer, set
+    anew: bool = False  # the user continued the task: lost claims before that don't count
 
 
 class Desk(Protocol):
-    """What a leg may ask of the engine. Every method may be called from any thread."""
+    """Interface through which a leg reports and asks. Every method may be called from any thread."""
 
     def record(self, facts: Json) -> None:
-        """Report a closed turn, or the leg's beginning. Returns once the engine confirms the leg. Raises Lost."""
+        """Report the end of a turn, or the leg's beginning; return once Temporal confirms the leg. Raises Lost."""
 
     def orders(self, timeout: float) -> list[Json]:
-        """Return the orders since the last call; wait for one up to `timeout` seconds. Raises Lost."""
+        """Return the orders since the last call; if there is none, wait up to `timeout` seconds. Raises Lost."""
 
     def money(self, question: Json) -> Json:
-        """Reserve, pay, release, or report a usage limit; the answer has a `cause` or None."""
+        """Reserve, pay or release money, or report a usage limit; the answer has a `cause`, or None."""
 
 
 Work: TypeAlias = Callable[[Order, Desk], Json]  # runs a leg in a thread, returns its outcome
-Land: TypeAlias = Callable[[Json, Desk], Json]  # lands tasks of one target, returns what happened
+Land: TypeAlias = Callable[[Json, Desk], Json]  # lands tasks of one target, returns the result
 
 
 class Place(NamedTuple):
-    """A worker, as it presents itself."""
+    """A worker as other machines see it: name, pool, and number of loops at once."""
 
     name: str
     pool: str = "default"
@@ -73,7 +75,7 @@ class Place(NamedTuple):
 
 
 class Address(NamedTuple):
-    """Address of the engine: `temporal://host:port/namespace`."""
+    """Address of Temporal: `temporal://host:port/namespace`."""
 
     host: str
     namespace: str = "default"
@@ -96,5 +98,5 @@ def parse_address(text: str) -> Address:
     right = text.strip().startswith(SCHEME) and name and port.isdecimal() and 0 < int(port) < 65536
     if not right or "@" in host or "/" in namespace.rstrip("/"):
         what = "The fleet's address must be temporal://HOST:PORT/NAMESPACE."
-        raise UsageProblem(what, "Give it with --fleet, or as address in [fleet] of your own settings.")
+        raise UsageProblem(what, "Name it with --fleet, or as address in [fleet] of your own settings.")
     return Address(f"{name}:{int(port)}", namespace.rstrip("/") or "default")

@@ -1,4 +1,4 @@
-"""Prepares a worker's turn at a task: the target's settings, the clone's folder, the loop's command and environment."""
+"""Prepares a worker's loop for a task: the target's settings, the clone's folder, the command and environment."""
 
 import os
 import threading
@@ -18,13 +18,13 @@ from rooda.settings import agents, layers, setup
 from rooda.tasks import model, work
 from rooda.tasks.model import Task
 
-KEPT_SETTINGS = 5  # checkouts of settings that a mirror keeps
+KEPT_SETTINGS = 5  # number of checkouts of settings that a mirror keeps
 SANDBOX = "ROODA_LOOP_SANDBOX"
-EVERYTHING = {"ROODA_TRUST": "all"}  # a repository that the worker's settings allow is trusted
+EVERYTHING = {"ROODA_TRUST": "all"}  # a repository that the worker's settings allow counts as trusted
 
 
 def settings_of(mirror: Mirror, base: str, prefix: str) -> str:
-    """Return the path of the settings file of a commit, in a checkout of it; an empty file if it has none.
+    """Return the path of a commit's settings file, in a checkout of the commit; an empty file if it has none.
 
     The settings come from the target, never from the clone, in which an agent works.
     """
@@ -57,7 +57,7 @@ def _check_out(mirror: Mirror, base: str, folder: str) -> None:
 
 
 def refused_agent(own: Policy, task: Task, config: str) -> str:
-    """Return why the worker refuses the agent that the task would call; "" if it doesn't."""
+    """Return why the worker refuses the agent that the task would call; "" if it does not refuse it."""
     found = configuration.load(os.path.dirname(config), config)
     name = task.agent
     if not name:
@@ -70,7 +70,7 @@ def refused_agent(own: Policy, task: Task, config: str) -> str:
 
 
 def room_for(home: str) -> str:
-    """Return the folder for the clone of a leg, after setting aside the clone of an earlier leg here."""
+    """Return the folder for the clone of a leg. A clone that an earlier leg left there is moved aside."""
     folder = os.path.join(home, "work")
     files.make_folder(home)
     files.remove_tree(f"{folder}.old")
@@ -84,30 +84,30 @@ def branch_of(ticket: Ticket, task: Task) -> str:
 
 
 def start_words(home: str, task: Task, config: str) -> list[str]:
-    """Return the command with which this machine would have started the loop, without the program."""
+    """Return the arguments with which this machine would start the loop."""
     started = work.start_of(home, task)
     return ["--config", config, *started]
 
 
 def environment(environ: Mapping[str, str], slot: int) -> dict[str, str]:
-    """Return the environment of the loop. It has no credentials, so agents and gates have none either."""
+    """Return the environment of the loop. It has no credentials of git, so agents and gates have none either."""
     env = walled(policy.without_credentials(environ))
     return {**env, work.SLOT: str(slot), work.ON_LIMIT: "stop", IN_TASK: "1"}
 
 
 def walled(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment with the sandbox on, unless the user of this machine chose otherwise."""
+    """Return the environment with the sandbox switched on, unless the user of this machine has set another value."""
     walls = {} if environ.get(SANDBOX) or _has_own_sandbox(environ) else {SANDBOX: "workspace"}
     return {**environ, **walls, **EVERYTHING}
 
 
 def _has_own_sandbox(environ: Mapping[str, str]) -> bool:
-    """True if the user of this machine chose a sandbox for all loops, or none."""
+    """True if the user's own settings on this machine set `sandbox` for all loops."""
     return "sandbox" in layers.users_own("loop", environ)
 
 
 def prepare(own: Policy, workspace: str, config: str, env: Mapping[str, str]) -> None:
-    """Set up a new clone with the worker's own `prepare`, else with `[worktree] setup` of the repository."""
+    """Set up a new clone with the command `prepare` of the worker, else with `[worktree] setup` of the repository."""
     wanted = setup.new_worktree(configuration.load(os.path.dirname(config), config)).setup
     if own.prepare or wanted:
         name = "[fleet.worker] prepare" if own.prepare else "[worktree] setup"

@@ -1,7 +1,7 @@
-"""Makes the commits of a task's ref: its ticket, a claim, and a turn with all that another worker needs to go on.
+"""Makes the commits of a task's ref: its ticket, claims, and turns with all that another worker needs to continue.
 
-The commits are written into the mirror, so that no reference and no file of the agent's clone changes; the work tree is
-read through an index of rooda's own.
+rooda writes the commits into the mirror, so that no ref and no file of the agent's clone changes, and reads the work
+tree through an index of its own.
 """
 
 import os
@@ -25,13 +25,13 @@ from rooda.run.events import NAME as EVENTS
 
 IDENTITY = "rooda <rooda@localhost>"
 STATE, LINES, OUTPUTS = "state", "events", "outputs"
-CARRIED = (HEADS, "refs/stash", "refs/rooda/checkpoint/")  # refs of a clone that travel with a turn
-MERGING = "MERGE_HEAD/"  # with the commit: an unfinished merge
+CARRIED = (HEADS, "refs/stash", "refs/rooda/checkpoint/")  # refs of a clone that are part of a turn
+MERGING = "MERGE_HEAD/"  # with the commit that is being merged: an unfinished merge
 MOST_REFS = 500
 LARGEST_STATE = 268_435_456  # bytes of all state files
-LARGEST_LINES = 67_108_864  # bytes of one session's events in a turn; the rest follows with the next one
-LARGEST_OUTPUT, LARGEST_OUTPUTS = 262_144, 2_097_152  # bytes of a transcript, and of all of a turn
-LARGEST_GATE, MOST_GATES = 65_536, 20  # bytes of a failed gate's output, which the next prompt quotes; and how many
+LARGEST_LINES = 67_108_864  # bytes of one session's events in a turn; the rest follows with the next turn
+LARGEST_OUTPUT, LARGEST_OUTPUTS = 262_144, 2_097_152  # bytes of a transcript, and of all transcripts of a turn
+LARGEST_GATE, MOST_GATES = 65_536, 20  # bytes of a failed gate's output, and number of such outputs
 LFS = "The task's ref has no content of files in Git LFS; those that the agent changed are only on this machine"
 LARGEST_SPARSE = 1_048_576  # bytes of the patterns of a sparse checkout
 _NOT_STATE = re.compile(r".*\.(?:lock|tmp)")
@@ -41,19 +41,19 @@ _GIT = re.compile(r"\.git[ .]*|git~\d+[ .]*", re.IGNORECASE)
 
 
 class Turn(NamedTuple):
-    """The commit of a turn, not pushed yet."""
+    """The commit of a turn that is not pushed yet."""
 
     commit: str
     record: Record
-    leaks: tuple[Leak, ...] = ()  # if there are any, the turn must not be pushed
-    trouble: str = ""  # what could not be taken along
+    leaks: tuple[Leak, ...] = ()  # files with secrets; if there are any, the turn must not be pushed
+    trouble: str = ""  # a sentence about files that could not be included
     left_out: tuple[str, ...] = ()  # private files
-    sent: tuple[tuple[str, int], ...] = ()  # how much of each session's events the chain has with this turn
+    sent: tuple[tuple[str, int], ...] = ()  # for each session, how many bytes of events are published
     outputs: frozenset[tuple[str, int]] = frozenset()
 
 
 def is_safe(path: str) -> bool:
-    """True if a path below a state folder can be written on any machine, and means nothing to git."""
+    """True if a path below a state folder can be written on any machine, and has no special meaning for git."""
     parts = path.split("/")
     fits = len(files.to_bytes(path)) < 1024 and all(0 < len(files.to_bytes(part)) < 256 for part in parts)
     return fits and not _ODD.search(path) and not any(p in (".", "..") or _GIT.fullmatch(p) for p in parts)
@@ -66,18 +66,18 @@ def homes() -> tuple[str, ...]:
 
 
 def ticket(mirror: Mirror, record: Record, content: bytes) -> str:
-    """Make the first commit of a task's ref."""
+    """Make the first commit of a task's ref: the ticket."""
     mirror.make()
     return _commit(mirror, record, (), {"ticket.json": content})
 
 
 def claim(mirror: Mirror, tip: str, record: Record) -> str:
-    """Make the commit of a claim; it keeps the ticket and the state files of the tip."""
+    """Make the commit of a claim. It keeps the ticket and the state files of the ref's tip."""
     return _commit(mirror, record, (tip,), _kept(mirror, tip, ("task.json", LINES, OUTPUTS)))
 
 
 class Publisher:
-    """Makes the turns of one leg. Created when the clone is set up, and before the loop starts."""
+    """Makes the turns of one leg. It is created after the clone was set up, and before the loop starts."""
 
     def __init__(
         self,
@@ -101,23 +101,23 @@ class Publisher:
         work_tree.copy_index(os.path.join(own, "index"), self._index)  # before the agent can stage anything
         self._index_was = files.fingerprint(self._index)
         self._private = PrivateFiles(self._repo, kept=False)
-        self._private.find(self._index)  # remembers the private files that are there before the loop
+        self._private.find(self._index)  # remembers the private files that exist before the loop starts
         self._rules: tuple[int, ...] | None = None
         self._sent = {run: _size(self._events(run)) for run in self._sessions()}
         self._outputs: frozenset[tuple[str, int]] = frozenset(self._found_outputs()) if logs else frozenset()
         self._gates: dict[str, bytes] = {}
-        self._kept: dict[str, bytes | objects.Entry] = {}  # what every turn of the task has: the ticket
+        self._kept: dict[str, bytes | objects.Entry] = {}  # file that every turn of the task has: the ticket
         last = chain.last_turn(entries)
         there = (last.record.work, *(last.record.refs or {}).values()) if last else ()
         self._scan = Scan(mirror, top, {**known, **(keys or {})}, (_head(self._repo)[0], *there))
 
     @property
     def objects(self) -> tuple[str, ...]:
-        """Return the folder that a push borrows objects from."""
+        """Return the folder from which a push borrows objects."""
         return (os.path.join(self._repo.folder, "objects"),)
 
     def turn(self, tip: str, record: Record) -> Turn:
-        """Make the commit of a turn, and its record with what the clone has now.
+        """Make the commit of a turn, and complete its record with facts of the clone.
 
         Raises RoodaError if the clone can't be read, for example because the agent damaged it.
         """
@@ -151,18 +151,18 @@ class Publisher:
         return Turn(commit, record, leaks, said, seen.left_out, tuple(sent.items()), taken)
 
     def done(self, turn: Turn) -> None:
-        """Note that the remote has the turn: the next one has only the events after it."""
+        """Record that the remote has the turn, so that the next turn has only the events after it."""
         self._sent.update(dict(turn.sent))
         self._outputs |= turn.outputs
         parents = (turn.record.head, *(turn.record.refs or {}).values())
         self._scan.done(filter(None, parents), turn.record.work)
 
     def _require_own_objects(self) -> None:
-        """Make sure that a push reads objects from this clone and the mirror only."""
+        """Raise GitProblem if a push would read objects from elsewhere than this clone and the mirror."""
         own = self._repo.folder
         for path in (own, os.path.join(own, "objects"), os.path.join(own, "objects", "info")):
             if not files.is_folder(path):
-                raise GitProblem(f"{path} is not a folder any more, so the clone can't be read.")
+                raise GitProblem(f"{path} is no longer a folder, so the clone can't be read.")
         path, lent = os.path.join(own, "objects", "info", "alternates"), files.to_bytes(f"{self._mirror.objects}\n")
         try:
             is_ours = files.read_ours(path) == lent
@@ -172,7 +172,7 @@ class Publisher:
             files.replace_unsynced(path, lent)
 
     def _refs(self, branch: str) -> tuple[dict[str, str], str]:
-        """Return the refs of the clone that travel with a turn, and a sentence if there are too many."""
+        """Return the refs of the clone that are part of a turn, and a sentence if there are too many."""
         own = self._repo.folder
         if os.path.lexists(os.path.join(own, "reftable")):  # only git can read it
             rows = self._repo.lines("for-each-ref", "--format=%(objectname) %(refname)", *CARRIED)
@@ -187,7 +187,7 @@ class Publisher:
         return kept, f"{len(found) - MOST_REFS} branches and checkpoints of the clone are not in the task's ref"
 
     def _state(self, lines: Mapping[str, bytes]) -> tuple[dict[str, bytes], str]:
-        """Return the state files, and a sentence about those that could not be taken along."""
+        """Return the state files, and a sentence about those that could not be included."""
         registry.refuse_links(self._workspace)
         found, size, left = dict[str, bytes](), 0, list[str]()
         for path in self._state_paths():
@@ -232,7 +232,7 @@ class Publisher:
             del self._gates[old]
 
     def _masked(self, data: bytes) -> bytes:
-        """Replace secrets with stars."""
+        """Return the data with secrets replaced by stars."""
         hidden = [form for forms in self._scan.patterns.values() for form in forms]
         return files.to_bytes(secrets.hide(files.to_text(data), sorted(hidden, key=len, reverse=True)))
 
@@ -244,13 +244,13 @@ class Publisher:
         return os.path.join(self._workspace, run_folder.RUNS, run, EVENTS)
 
     def _new_lines(self, seq: int) -> tuple[dict[str, bytes], dict[str, int]]:
-        """Return the events since the last turn, by session, and the position in each session's log after them."""
+        """Return each session's events since the last turn, and the position in each session's log after them."""
         found, sent = dict[str, bytes](), dict[str, int]()
         for run in self._sessions():
             path, begin = self._events(run), self._sent.get(run, 0)
             if _size(path) == begin:
                 continue
-            begin = begin if _size(path) > begin else 0  # the agent deleted the log; a new one was begun
+            begin = begin if _size(path) > begin else 0  # the agent deleted the log, and the loop began a new one
             try:
                 with files.reading(path) as log:
                     log.seek(begin)
@@ -283,7 +283,7 @@ class Publisher:
 
 
 def _kept(mirror: Mirror, tip: str, gone: Sequence[str]) -> dict[str, bytes | objects.Entry]:
-    """Return the entries of a chain commit that the next one has too."""
+    """Return the entries of a chain commit that the next commit keeps."""
     (found,) = mirror.read([f"{tip}^{{tree}}"])
     if found is None:
         raise GitProblem(f"The commit {tip} of the task's ref is missing in {mirror.folder}.")
@@ -300,7 +300,7 @@ def _commit(
 
 
 def _head(repo: Repo) -> tuple[str, str]:
-    """Return commit and branch of HEAD; "" before the first commit, and if HEAD is detached."""
+    """Return HEAD's commit, "" before the first one, and HEAD's branch, "" if HEAD is detached."""
     found = read_head(repo)
     if found.commit:
         return found
@@ -309,7 +309,7 @@ def _head(repo: Repo) -> tuple[str, str]:
 
 
 def _sparse(repo: Repo) -> str:
-    """Return the patterns of a sparse checkout, after a line that says whether they are folders; "" if it is whole."""
+    """Return the patterns of a sparse checkout, after a line with their type; "" if the checkout is not sparse."""
     path = os.path.join(repo.folder, "info", "sparse-checkout")
     if not os.path.isfile(path) or _setting(repo, "core.sparseCheckout") != "true":
         return ""

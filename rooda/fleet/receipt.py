@@ -14,14 +14,14 @@ LONGEST = 500  # characters of the agent's last words
 
 
 class Receipt(NamedTuple):
-    """One turn, as its record in git has it."""
+    """The facts of one turn, as its record in git has them."""
 
     loop: str = ""
     name: str = ""
     iteration: int = 0
     outcome: str = ""
     failures: int = 0
-    ending: str = ""  # reason of the loop's end
+    ending: str = ""  # reason for the loop's end
     cost: float = 0.0  # of the calls whose cost is known
     tokens: int = 0
     unknown: int = 0  # calls of unknown cost
@@ -31,15 +31,15 @@ class Receipt(NamedTuple):
 
 
 class Receipts:
-    """Follows the event logs of a workspace."""
+    """Reads the event logs of a workspace turn by turn."""
 
     def __init__(self, workspace: str) -> None:
-        """Begin after what the logs have now: it is published, or another worker's."""
+        """Begin at the logs' end: what they have now is published, or is from another worker."""
         self._workspace = workspace
         self._offsets = {path: os.path.getsize(path) for path in self._logs()}
 
     def next(self) -> Receipt:
-        """Return what was added to the logs since the last call."""
+        """Return the facts of the events that were added to the logs since the last call."""
         found = Receipt()
         for record in self._records():
             found = with_event(found, record)

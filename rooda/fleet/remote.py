@@ -1,7 +1,7 @@
-"""Moves the refs of tasks in the state remote, each push a compare-and-swap: of two workers, only one can be right.
+"""Moves the refs of tasks in the state remote. Each push is a compare-and-swap: of two workers, only one succeeds.
 
-A push whose end is unknown, because the connection broke or the remote hung, is settled by asking the remote for the
-ref. Turns of several legs that arrive while a push is under way go out together in the next one.
+If the result of a push is unknown, because the connection broke or the remote hung, rooda asks the remote for the
+ref. Turns of several legs that arrive while a push is running are pushed together in the next one.
 """
 
 import re
@@ -18,22 +18,22 @@ from rooda.git import command
 from rooda.processes.capture import TIMED_OUT
 
 DONE, REFUSED, REJECTED, UNREACHABLE = "done", "refused", "rejected", "unreachable"
-MOST_TRIES = 4  # pushes that fail without a reason although the remote answers
+MOST_TRIES = 4  # tries of a push that fails without a reason although the remote answers
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 15.0  # seconds between tries
-FIRST_QUESTION, LONGEST_QUESTION = 10.0, 60.0  # seconds without an answer until a question is given up
-FORGES = (".github.com", ".gitlab.com", ".bitbucket.org")  # they limit pushes
-A_MINUTE, GATHER = 6, 2.0  # pushes a minute from which on turns wait for others, and for how many seconds
+FIRST_QUESTION, LONGEST_QUESTION = 10.0, 60.0  # seconds without an answer after which a question is given up
+FORGES = (".github.com", ".gitlab.com", ".bitbucket.org")  # forges that limit the number of pushes
+A_MINUTE, GATHER = 6, 2.0  # after 6 pushes in a minute a turn waits 2 seconds, to be pushed with others
 MOST_DELETED = 200  # refs in one push
 HEADS = "refs/heads/"
-Wait: TypeAlias = Callable[[float], bool]  # sleeps so many seconds; returns True if the caller must give up
-# Reasons of a remote that only mean that another push was quicker, or that the remote was busy.
+Wait: TypeAlias = Callable[[float], bool]  # sleeps for these seconds; returns True if the caller must give up
+# Reasons of a remote that mean only that another push was faster, or that the remote was busy.
 _RACE = re.compile(r"lock|failed to update ref|incorrect old value|already exists|atomic|transaction|fetch first|stale")
 _PROGRESS = re.compile(r"[A-Z][a-z]+(?: [a-z]+)*: +[0-9]+(?:%|,|$)")  # of the remote: "Resolving deltas: 100% (1/1)"
 
 
 class Result(NamedTuple):
-    """How a push ended: DONE; REFUSED: another worker has claimed the task; REJECTED by the forge, whose words say why;
-    UNREACHABLE: told to give up before the remote answered.
+    """The result of a push. DONE; REFUSED: another worker has claimed the task; REJECTED by the forge, for `words`;
+    UNREACHABLE: rooda gave up before the remote answered.
     """
 
     kind: str
@@ -42,7 +42,7 @@ class Result(NamedTuple):
 
 
 class Update(NamedTuple):
-    """A new commit for a task's ref, and the delivered branch, if there is one. An empty old commit: a new ref."""
+    """A new commit for a task's ref, and the branch to deliver, if any. An empty old commit means a new ref."""
 
     number: int
     old: str
@@ -50,7 +50,7 @@ class Update(NamedTuple):
     objects: tuple[str, ...] = ()  # folders with the commit's objects besides the mirror's
     branch: str = ""
     branch_commit: str = ""
-    branch_old: str = ""  # "": no branch, or one that an earlier turn of the task delivered
+    branch_old: str = ""  # "": no branch, or a branch that an earlier turn of the task delivered
 
 
 class _Change(NamedTuple):
@@ -60,12 +60,12 @@ class _Change(NamedTuple):
 
 
 class _Said(NamedTuple):
-    """What git said of the changes of one update."""
+    """git's result for the changes of one update."""
 
     done: bool = False
     by_rule: bool = False
     words: str = ""
-    hung: bool = False  # the push was given up; the remote may carry it out all the same
+    hung: bool = False  # the push was ended; the remote may have carried it out
 
 
 class _Turn:
@@ -77,15 +77,15 @@ class _Turn:
 
 
 class Remote:
-    """The refs of a repository's tasks. One object for all legs of a worker that share a mirror."""
+    """The refs of a repository's tasks. All legs of a worker that share a mirror use one object."""
 
     def __init__(self, mirror: Mirror) -> None:
         self._mirror = mirror
         host = re.match(r"(?:[a-z+]+://)?(?:[^/@]*@)?([^/:]*)", mirror.state)
         self._is_limited = host is not None and f".{host[1].lower()}".endswith(FORGES)
         self._pushed: list[float] = []  # when the last pushes began
-        self._quiet = mirror.quiet  # seconds without progress until a push is given up; longer if the remote is slow
-        self._least = self._patience = min(FIRST_QUESTION, mirror.quiet)  # seconds until a question is given up
+        self._quiet = mirror.quiet  # seconds without progress after which a push is ended; longer if the remote is slow
+        self._least = self._patience = min(FIRST_QUESTION, mirror.quiet)  # seconds after which a question is given up
         self._changed = threading.Condition()
         self._queue: list[_Turn] = []
         self._is_pushing = False
@@ -109,7 +109,7 @@ class Remote:
         return self._refs(self._mirror.url, f"{HEADS}{name}").get(f"{HEADS}{name}", "")
 
     def entries(self, tip: str) -> tuple[Entry, ...]:
-        """Return the chain that ends in a commit of the mirror, oldest entry first. Raises ChainProblem."""
+        """Return the chain that ends at a commit of the mirror, oldest entry first. Raises ChainProblem."""
         done = self._mirror.run("rev-list", "--first-parent", "--reverse", tip)
         if done.code:
             raise RoodaError(f"The chain of {tip} can't be read: {command.error_text(done)}")
@@ -126,9 +126,9 @@ class Remote:
     # Changing
 
     def create(self, root: Callable[[int], str], wait: Wait, first: int = 0) -> tuple[int, str]:
-        """Take the next free number by creating its ref; return the number and the commit.
+        """Reserve the next free number by creating its ref; return the number and the commit.
 
-        `root`: makes the commit for a number. Raises RoodaError if the remote rejects it, or `wait` says to give up.
+        `root` makes the commit for a number. Raises RoodaError if the remote rejects it, or if `wait` says to give up.
         """
         number = first or max(self.tips(), default=0) + 1
         while True:
@@ -141,7 +141,7 @@ class Remote:
             number += 1
 
     def push(self, update: Update, wait: Wait) -> Result:
-        """Push a claim or an end alone; a branch goes along atomically, or first if it is in another remote."""
+        """Push a claim or an end alone. A branch is pushed atomically with it, or earlier if it has another remote."""
         task = _Change(self._mirror.ref(update.number), update.old, update.new)
         if update.branch and not update.branch_old:
             old = self._delivered(update, wait)
@@ -157,12 +157,12 @@ class Remote:
         return self._settled(self._mirror.state, [task, *branch], update.objects, wait)
 
     def turn(self, update: Update, wait: Wait) -> Result:
-        """Push a turn, together with those of other legs that wait for the same moment."""
+        """Push a turn, together with the turns of other legs that are waiting."""
         change = _Change(self._mirror.ref(update.number), update.old, update.new)
         return self._settled(self._mirror.state, [change], update.objects, wait, self._grouped)
 
     def delete(self, tips: Mapping[int, str]) -> dict[int, str]:
-        """Delete the refs of tasks unless they have moved; return those that stay, with git's words."""
+        """Delete the refs of tasks unless they have moved; return those that were not deleted, with git's error."""
         said = dict[str, _Said]()
         changes = [_Change(self._mirror.ref(number), tip, "") for number, tip in tips.items()]
         for begin in range(0, len(changes), MOST_DELETED):
@@ -196,7 +196,7 @@ class Remote:
         wait: Wait,
         first: Callable[[_Change, Sequence[str]], _Said] | None = None,
     ) -> Result:
-        """Push until the remote has the changes, or it is certain that it never will.
+        """Retry a push until the remote has the changes, or certainly never will have them.
 
         `first`: makes the first try of a single change.
         """
@@ -229,7 +229,7 @@ class Remote:
         return _Said(all(each.done for each in found), by_rule, words, hung)
 
     def _grouped(self, change: _Change, objects: Sequence[str]) -> _Said:
-        """Push together with all waiting refs. While another thread pushes, wait; it may push these refs as well."""
+        """Push together with all waiting refs. While another thread pushes, wait: it may push these refs, too."""
         own = _Turn(change, objects)
         with self._changed:
             self._queue.append(own)
@@ -254,7 +254,7 @@ class Remote:
         return own.said or _Said()
 
     def _gather(self) -> None:
-        """Give other legs time to join, if the forge would soon limit this worker's pushes."""
+        """Wait for turns of other legs, if the forge would soon limit this worker's pushes."""
         now = clock.monotonic()
         self._pushed = [each for each in self._pushed if each > now - 60][-A_MINUTE:]
         if self._is_limited and len(self._pushed) == A_MINUTE:
@@ -268,9 +268,9 @@ class Remote:
         atomic: bool = False,
         quiet: float = 0.0,
     ) -> dict[str, _Said]:
-        """Push once; return what git said of each ref.
+        """Push once; return git's result for each ref.
 
-        git shows its progress only if a push has hung or taken long before: most are short, and it has a cost.
+        git shows its progress only if an earlier push has hung or taken long, because showing it has a cost.
         """
         leases = [f"--force-with-lease={change.ref}:{change.old}" for change in changes]
         specs = [f"{change.new}:{change.ref}" for change in changes]
@@ -303,7 +303,7 @@ def _judged_row(told: tuple[str, str] | None, remote: str, error: str) -> _Said:
     flag, text = told
     if flag != "!":
         return _Said(done=True)
-    if "stale info" in text:  # if it has not moved, the remote hides it
+    if "stale info" in text:  # if the ref has not moved, the remote hides it
         return _Said(words="the remote does not show this ref to pushes")
     reason = text[text.find("(") + 1 :].rstrip(")") if "(" in text else text
     by_rule = text.startswith("[remote rejected]") and not _RACE.search(reason) and "unpack" not in reason
@@ -311,7 +311,7 @@ def _judged_row(told: tuple[str, str] | None, remote: str, error: str) -> _Said:
 
 
 def _judged(changes: Sequence[_Change], now: Mapping[str, str], said: _Said, tries: int) -> Result | None:
-    """Return the end of a push that failed, by what the remote has now; None if it must be tried again."""
+    """Return the result of a push that failed, judged by the remote's refs; None if it must be tried again."""
     task, *others = changes
     tip = now.get(task.ref, "")
     if all(now.get(change.ref, "") == change.new for change in changes):

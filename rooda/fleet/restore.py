@@ -1,7 +1,7 @@
-"""Makes a clone on this worker that goes on where a task's ref ends: work tree, branches, state files and events.
+"""Makes a clone on this worker from the tip of a task's ref: work tree, branches, state files and events.
 
-All names in a ref are somebody else's: nothing is written outside of the clone, nothing through a link, and a ref with
-a name or an object that rooda does not write is refused. `start` is not in the ref; it is written and signed here.
+Another machine wrote the ref. So nothing is written outside of the clone or through a link, and a ref with
+a name or an object that rooda does not write is refused. The file `start` is not in the ref; rooda signs it here.
 """
 
 import json
@@ -30,11 +30,11 @@ GROUP = 67_108_864  # bytes that are read from git at a time
 _COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 _PIECE = re.compile(r"[0-9]{1,9}\.jsonl")
 _FILE, _FOLDER = objects.FILE, objects.FOLDER
-Start = Callable[[str, str, str], Json]  # session, kind and name of a loop to its words, kept, task and limits
+Start = Callable[[str, str, str], Json]  # from session, kind and name of a loop to its words, kept, task and limits
 
 
 class Restored(NamedTuple):
-    """A clone, the folder in it that the loop works in, and the entry that it was restored from, if any."""
+    """A clone, the folder in it in which the loop works, and the entry from which it was restored, if any."""
 
     root: str
     workspace: str
@@ -60,7 +60,7 @@ def restore(
     start: Start | None = None,
     sign: bool = True,
 ) -> Restored:
-    """Make the clone `folder`, which must not exist, with what the last turn left; else `branch` at the commit `base`.
+    """Make the clone `folder`, which must not exist, from the last turn; without a turn, `branch` at the commit `base`.
 
     `prefix`: path of the workspace in the repository. Without `sign`, a resume asks the user about what it would run.
     Raises RoodaError for a ref that rooda did not write, or if git fails.
@@ -88,7 +88,7 @@ def restore(
 def _fill(
     mirror: Mirror, entries: Sequence[Entry], root: str, base: str, branch: str, workspace: str
 ) -> tuple[str, ...]:
-    """Fill an empty clone; return the sessions of its runs."""
+    """Fill an empty clone with the content of a turn; return the sessions of its runs."""
     own = os.path.join(root, ".git")
     repo = Repo(root, root, "", own, own, mirror.repo.env)
     if last := chain.last_turn(entries):
@@ -105,7 +105,7 @@ def _fill(
 
 
 def unpack_events(mirror: Mirror, entries: Sequence[Entry], workspace: str) -> None:
-    """Write only the events of a task, and its transcripts if they travel, for commands that read runs."""
+    """Write only the events of a task, and its transcripts if the ref has them, for commands that read runs."""
     unfinished = f"{workspace}{NEW}"
     files.remove_tree(unfinished)
     dirs.make_home(os.path.join(unfinished, ".rooda"))
@@ -129,7 +129,7 @@ def _restore_outputs(mirror: Mirror, commit: str, workspace: str) -> None:
 
 
 def write_starts(workspace: str, sessions: Sequence[str], start: Start | None, sign: bool) -> None:
-    """Write how each session was started, by the ticket under this machine's settings."""
+    """Write how each session was started, according to the ticket and this machine's settings."""
     for run in sessions:
         session = history.SessionLog(os.path.join(workspace, run_folder.RUNS, run, EVENTS)).refresh()
         kind = str(session.opening.get("loop", ""))
@@ -155,7 +155,7 @@ def sign_all(workspace: str, sessions: Sequence[str]) -> None:
 
 
 def _refuse(why: str) -> RoodaError:
-    return UsageProblem(f"The task's ref can't be restored: {why}", "rooda did not write it; look at it with git show.")
+    return UsageProblem(f"The task's ref can't be restored: {why}", "rooda did not write the ref; see: git show")
 
 
 # The work tree
@@ -180,12 +180,12 @@ def _restore_refs(repo: Repo, record: Record) -> None:
     elif record.head:
         _checked(repo, "update-ref", "--no-deref", "HEAD", record.head)
     if any("\n" in row[:-1] or "\0" in row for row in rows):
-        raise _refuse("the name of a branch has a line end")
+        raise _refuse("the name of a branch has a line break")
     _checked(repo, "update-ref", "--create-reflog", "--stdin", stdin=files.to_bytes("".join(rows)))
 
 
 def _restore_work_tree(repo: Repo, record: Record) -> None:
-    """Check out HEAD, then change the files to those of the work commit. The index stays that of HEAD."""
+    """Check out HEAD, then change the files to those of the work commit, but leave the index as in HEAD."""
     if not record.work:
         raise _refuse("the turn has no work tree")
     _restore_sparse(repo, record.sparse)
@@ -211,7 +211,7 @@ def _restore_sparse(repo: Repo, said: str) -> None:
     if not said:
         return
     if way not in ("cone", "patterns") or "\0" in patterns:
-        raise _refuse("its sparse checkout has another form")
+        raise _refuse("its sparse checkout has an unknown form")
     files.make_folder(os.path.join(repo.folder, "info"))
     files.write(os.path.join(repo.folder, "info", "sparse-checkout"), files.to_bytes(patterns))
     _checked(repo, "config", "core.sparseCheckout", "true")
@@ -225,7 +225,7 @@ def _checked(repo: Repo, *args: str, stdin: bytes = b"") -> None:
 
 
 def _make_home(root: str, workspace: str) -> None:
-    """Create `.rooda`, which git ignores whatever the agent does to its own .gitignore."""
+    """Create `.rooda`, and make git ignore it even if the agent changes .gitignore files."""
     if workspace != root:
         files.make_real_folder(root, os.path.relpath(workspace, root))
     if os.path.lexists(os.path.join(workspace, ".rooda")):
@@ -280,7 +280,7 @@ def _is_state(path: str) -> bool:
 
 
 def _write(workspace: str, path: str, data: bytes) -> None:
-    """Write a file; raise UsageProblem if a folder on the way is a link."""
+    """Write a file; raise UsageProblem if a folder in its path is a link."""
     folder = os.path.dirname(path)
     files.make_real_folder(workspace, folder, private=folder.split(os.sep)[0] == ".rooda")
     place = os.path.join(workspace, path)
@@ -290,7 +290,7 @@ def _write(workspace: str, path: str, data: bytes) -> None:
 
 
 def _restore_events(mirror: Mirror, entries: Sequence[Entry], workspace: str) -> tuple[str, ...]:
-    """Put the pieces of each session's events together; return the sessions, oldest first."""
+    """Join the pieces of each session's events; return the sessions, oldest first."""
     turns = [entry.commit for entry in entries if entry.record.kind == chain.TURN]
     found = dict[str, list[_Row]]()
     folders = [row for rows in _trees(mirror, [f"{commit}:{publish.LINES}" for commit in turns]) for row in rows]
@@ -325,7 +325,7 @@ def _restore_log(mirror: Mirror, workspace: str, run: str, parts: Sequence[_Row]
 
 
 def _sized(mirror: Mirror, rows: Sequence[_Row]) -> list[_Row]:
-    """Return the rows with the sizes of their objects."""
+    """Return the rows, each with the size of its object."""
     asked = files.to_bytes("".join(f"{row.object}\n" for row in rows))
     done = mirror.run("cat-file", "--batch-check=%(objectsize)", stdin=asked)
     sizes = files.to_text(done.out).splitlines()
@@ -335,7 +335,7 @@ def _sized(mirror: Mirror, rows: Sequence[_Row]) -> list[_Row]:
 
 
 def _contents(mirror: Mirror, rows: Sequence[_Row]) -> Iterator[tuple[_Row, bytes]]:
-    """Yield each file with its content, read in groups that fit into memory."""
+    """Yield each file with its content; the contents are read in groups that fit into memory."""
     group, size = list[_Row](), 0
     for row in [*rows, None]:
         if group and (row is None or size + row.size > GROUP):
@@ -350,7 +350,7 @@ def _contents(mirror: Mirror, rows: Sequence[_Row]) -> Iterator[tuple[_Row, byte
 
 
 def _trees(mirror: Mirror, names: Sequence[str]) -> list[list[_Row]]:
-    """Return the entries of tree objects; none for one that is missing."""
+    """Return the entries of each of these tree objects; [] for a tree that is missing."""
     found = (each if each and each.type == "tree" else None for each in mirror.read(names))
     rows = ([*objects.entries(each.data, each.id)] if each else [] for each in found)
     return [[_Row(entry.mode, entry.id, 0, name) for name, entry in each] for each in rows]

@@ -13,7 +13,7 @@ from rooda.fleet.mirror import Mirror
 from rooda.git import command
 from rooda.git.repository import GitProblem
 
-SCANNED = 67_108_864  # bytes of objects that are read at a time
+SCANNED = 67_108_864  # bytes of objects that rooda reads at a time
 _CHANGE = re.compile(r"(?:add|remove) '(.+)'")
 
 
@@ -32,7 +32,7 @@ class Scan:
         self._mirror, self._top, self._borrowed = mirror, top, (os.path.join(top, ".git", "objects"),)
         self.patterns = _patterns(environ, (top,))
         self._known = {each for each in known if each}
-        self._changed = dict[str, None]()  # files that changed since the last turn that was pushed
+        self._changed = dict[str, None]()  # files that changed since the last turn was pushed
         self._is_certain = True  # False: git's list of them can't be read
 
     def leaks(
@@ -54,11 +54,11 @@ class Scan:
         return tuple(dict.fromkeys(found))
 
     def doubt(self) -> None:
-        """Note that git's list of changed files may lack some, so that all new objects are searched."""
+        """Record that git's list of changed files may be incomplete, so that all new objects are searched."""
         self._is_certain = False
 
     def done(self, parents: Iterable[str], work: str) -> None:
-        """Note that the remote has a turn with this work commit."""
+        """Record that the remote has a turn with this work commit."""
         self._known |= {*parents, work}
         self._changed.clear()
         self._is_certain = True
@@ -67,7 +67,7 @@ class Scan:
         for row in filter(None, files.to_text(changed).split("\n")):
             if found := _CHANGE.fullmatch(row):
                 self._changed[found[1]] = None
-            else:  # a name with a line end
+            else:  # a name with a line break
                 self._is_certain = False
 
     def _work_tree(self) -> Iterator[tuple[str, str, bytes]]:
@@ -79,11 +79,11 @@ class Scan:
                 elif os.path.isfile(place):
                     with files.reading(place) as file:
                         yield path, path, file.read()
-            except OSError:  # git could not read it either, or it is gone again
+            except OSError:  # git could not read it either, or it was deleted again
                 continue
 
     def _in_rows(self, rows: Iterable[tuple[str, str, bytes]]) -> Iterator[Leak]:
-        """Search files and their names. A row: path, text that names the place, content."""
+        """Search files and their names. A row has the path, a text that names the place, and the content."""
         for path, place, data in rows:
             for name, forms in self.patterns.items():
                 if any(form in path for form in forms):
@@ -92,7 +92,7 @@ class Scan:
                     yield Leak(secrets.hide_values(place, forms), name)
 
     def _in_objects(self, commit: str, tip: str) -> Iterator[Leak]:
-        """Search all new objects, also those of the agent's own commits."""
+        """Search all new objects, including those of the agent's own commits."""
         words = ("rev-list", "--objects", commit, "--not", tip, *sorted(self._known))
         done = self._mirror.run(*words, borrowed=self._borrowed)
         if done.code:
@@ -105,7 +105,7 @@ class Scan:
                     yield from self._in_rows([(path, path or f"commit {name[:12]}", each.data)])
 
     def _in_groups(self, rows: Sequence[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-        """Yield the objects in groups that fit into memory, judged by the size of the files in the work tree."""
+        """Yield the objects in groups that fit into memory, estimated from the sizes of files in the work tree."""
         group, size = list[tuple[str, str]](), 0
         for row in rows:
             more = _size(os.path.join(self._top, row[1])) if row[1] else 0
@@ -126,7 +126,7 @@ def _size(path: str) -> int:
 
 
 def _patterns(environ: Mapping[str, str], ordinary: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return every form of each secret, by the name of its variable."""
+    """Return every form of each secret, keyed by the name of its variable."""
     found = dict[str, tuple[str, ...]]()
     for value, name in secrets.find_secrets(environ, ordinary).items():
         found[name] = found.get(name, ()) + secrets.forms({name: value}, ordinary)

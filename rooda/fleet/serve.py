@@ -1,4 +1,4 @@
-"""The worker's side of Temporal: takes legs and workflows, proves that it is alive, hears orders, drains."""
+"""Connects a worker to Temporal: takes legs and workflows, sends proofs of life, receives orders, drains."""
 
 import asyncio
 import os
@@ -26,25 +26,25 @@ from rooda.fleet.port import AT_TURN, BEATS, NOW, PROTOCOL, Address, Land, Lost,
 from rooda.processes import dead_man
 
 Value = TypeVar("Value")
-AGAIN = 0.3  # seconds until a request is repeated while the engine is away
-LAST = 5.0  # seconds at most that a drained worker waits for its tasks to take up what it reported last
-GOODBYE = 0.5  # seconds until a drain begins, in which its order can be confirmed
+AGAIN = 0.3  # seconds until a request is repeated while Temporal does not answer
+LAST = 5.0  # longest time, in seconds, that a drained worker waits until its tasks' workflows have its last reports
+GOODBYE = 0.5  # seconds until a drain begins, so that its order can be confirmed
 FOREVER = timedelta(days=3650)
 
 
 class Host(NamedTuple):
-    """What a worker brings along."""
+    """Context of a worker: its place in the fleet, the functions that do its work, and its proofs of life."""
 
     place: Place
     work: Work
     say: Callable[[str], None]
     land: Land | None = None
-    proof: Callable[[float, float], None] = lambda asked, lease: None  # a proof of life, and how long it holds
+    proof: Callable[[float, float], None] = lambda asked, lease: None  # a proof of life, and for how long it is valid
     fenced: bool = True  # False: a leg that the engine gave to another worker goes on (tests of git's own fence)
 
 
 class Leg:
-    """The desk of one leg."""
+    """Implements the interface through which one leg reports to Temporal and receives orders."""
 
     def __init__(self, server: "Server", order: Json, token: bytes, lease: float) -> None:
         self._server, self.order, self._token, self.lease = server, order, token, lease
@@ -99,13 +99,13 @@ class Leg:
             self._sending = asyncio.create_task(self._send())
 
     async def _send(self) -> None:
-        """Tell the workflow the latest facts; those that came while this ran are sent together."""
+        """Send the workflow the latest facts; facts that arrive in the meantime are sent together."""
         sent: Json | None = None
         while sent != self._facts and not self._lost.is_set():
             sent = self._facts
             try:
                 await self.tell(sent)
-            except Lost:  # the next report says so
+            except Lost:  # the next report has the facts
                 return
 
     async def tell(self, facts: Json) -> None:
@@ -115,12 +115,12 @@ class Leg:
         await server.patiently(lambda: handle.signal("turn", report), self)
 
     async def finish(self) -> None:
-        """Let the last report arrive before the leg's end does."""
+        """Wait until the last report has arrived, so that it comes before the leg's end."""
         if self._sending:
             await self._sending
 
     async def confirm(self, timeout: float) -> None:
-        """Prove to the engine that this leg lives. Raises RPCError while the engine is away."""
+        """Prove to Temporal that this leg is alive. Raises RPCError while Temporal does not answer."""
         details = await self._server.client.data_converter.encode_wrapper([self._facts])
         request = service.RecordActivityTaskHeartbeatRequest(
             namespace=self._server.client.namespace, task_token=self._token, details=details
@@ -139,7 +139,7 @@ class Leg:
     def lose(self) -> None:
         if self._server.host.fenced:
             self._lost.set()
-            self._heard.put({})  # wakes whoever waits for orders
+            self._heard.put({})  # wakes the thread that waits for orders
 
     @property
     def is_lost(self) -> bool:
@@ -173,7 +173,7 @@ class Leg:
 
 
 class Server:
-    """One worker process."""
+    """A worker process while it is connected to Temporal."""
 
     client: Client
 
@@ -188,11 +188,11 @@ class Server:
         self._threads = ThreadPoolExecutor(host.place.slots + 1, thread_name_prefix="leg")
 
     def call(self, work: Coroutine[Any, Any, Value]) -> Value:
-        """Run work of the event loop from a leg's thread."""
+        """Run a coroutine in the event loop; called from a leg's thread."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     async def run(self) -> None:
-        """Work until drained. Raises RoodaError if the engine refuses this worker."""
+        """Run legs until drained. Raises RoodaError if Temporal refuses this worker."""
         self._loop = asyncio.get_running_loop()
         if not await self._connected():
             return
@@ -209,12 +209,12 @@ class Server:
             task.cancel()
         try:
             await asyncio.gather(*running)
-        except RuntimeError as problem:  # the library's word for everything that a server refuses a worker
+        except RuntimeError as problem:  # the library's error for everything that a server refuses to a worker
             what = f"Temporal at {self._address} does not let this worker work."
             raise RoodaError(what, "See: rooda fleet doctor", dead_man.FENCED) from problem
 
     def drain(self, when: str = AT_TURN, why: str = "its worker is drained") -> None:
-        """Take no further legs; the running ones hand their tasks back, at the end of their turn or now."""
+        """Take no further legs. The running ones hand their tasks back, at the end of their turn or at once."""
         self._when, self._why = when, why
         self.host.say(f"Draining: {len(self._legs)} running, no further tasks are taken.")
         for leg in self._legs.values():
@@ -222,7 +222,7 @@ class Server:
         self._draining.set()
 
     async def _taken_up(self) -> None:
-        """Wait until the tasks of the last legs are shown as handed back: no other worker may be there to do it."""
+        """Wait until the workflows of the last legs know that these were handed back. Only a worker can tell them."""
         deadline = clock.uptime() + LAST
         for name in sorted(self._left):
             while clock.uptime() < deadline:
@@ -238,7 +238,7 @@ class Server:
         return {"order": "hand-back", "at": self._when, "why": self._why}
 
     async def _connected(self) -> bool:
-        """Connect, and wait for that as long as it takes; False if the worker was ended before."""
+        """Connect to Temporal, however long that takes; return False if the worker was ended before."""
         said = False
         place = self.host.place
         while not self._draining.is_set():
@@ -269,7 +269,7 @@ class Server:
                 workflows=FLOWS,
                 activities=[self._look],
                 workflow_runner=UnsandboxedWorkflowRunner(),
-                max_cached_workflows=0,  # nothing of a vanished machine is waited for
+                max_cached_workflows=0,  # a vanished machine is not waited for
                 max_concurrent_workflow_task_polls=1,
                 **common,
             )
@@ -310,11 +310,11 @@ class Server:
             return
         leg = self._legs.get(f"{message['workflow']}#{message['leg']}")
         if leg is None:
-            raise ApplicationError("this leg does not run here", non_retryable=True)
+            raise ApplicationError("this leg does not run on this worker", non_retryable=True)
         leg.hear(message["orders"])
 
     async def _host(self, order: Json, work: Callable[[Leg], Json]) -> Json:
-        """Run one leg in a thread. It is never cancelled from outside: it hears orders, and whether it is lost."""
+        """Run one leg in a thread. It is never cancelled from outside, but learns of orders and of its loss."""
         info, place = activity.info(), self.host.place
         if int(order.get("v", 1)) > PROTOCOL:
             why = f"the task needs a newer rooda: its protocol is {order['v']}, that of this worker {PROTOCOL}"
@@ -346,10 +346,10 @@ class Server:
         future = asyncio.wrap_future(running)
         while not future.done():
             try:
-                activity.heartbeat(leg.facts)  # the library cancels an activity without heartbeats of its own
+                activity.heartbeat(leg.facts)  # the library cancels an activity that does not send heartbeats itself
                 await asyncio.wait([future], timeout=leg.lease / 3)
             except asyncio.CancelledError:
-                pass  # `confirm` hears of an order to take the leg back
+                pass  # `confirm` learns of an order to take the leg back
         await leg.finish()
         said: Json = future.result()
         return said
@@ -357,7 +357,7 @@ class Server:
     # Proof of life
 
     async def _beat(self) -> None:
-        """Prove that all legs live, in time for the next proof even if one takes long."""
+        """Prove that all legs are alive, on time even if one of the proofs takes long."""
         going = set[asyncio.Task[None]]()
         while True:
             proof = asyncio.create_task(self._prove())
@@ -383,11 +383,11 @@ class Server:
         self.host.proof(asked, lease)
 
     async def prove_until(self, leg: Leg) -> None:
-        """Return once the engine has confirmed a leg, or given it to another worker."""
+        """Return once Temporal has confirmed a leg, or has given it to another worker."""
         await self.patiently(lambda: leg.confirm(leg.lease / 3), leg)
 
     async def patiently(self, request: Callable[[], Coroutine[Any, Any, Value]], leg: Leg) -> Value:
-        """Repeat a request while the engine is away. Raises Lost once the leg is another's."""
+        """Repeat a request while Temporal does not answer. Raises Lost once another worker has the leg."""
         while True:
             try:
                 return await request()
@@ -398,13 +398,13 @@ class Server:
 
 
 def _order(given: Json) -> Order:
-    """Return an order from JSON; one of an older desk may lack keys that were added since."""
+    """Return an order from JSON. Keys may be missing, if an older rooda submitted the task."""
     known = {key: given[key] for key in Order._fields if key in given}
     return Order(**{**known, "notes": (*given["notes"],)})
 
 
 def serve(address: Address, insecure: bool, host: Host) -> int:
-    """Work until drained or ended by a signal; return the exit code. A second signal ends everything at once."""
+    """Run legs until drained or ended by a signal; return the exit code. A second signal ends everything at once."""
     signalled: list[int] = []
 
     async def main() -> None:

@@ -1,4 +1,4 @@
-"""What a desk hands to the fleet: a task, and where its repository and its state are. Pure."""
+"""Defines the ticket with which a task is submitted to the fleet, and compares the URLs of repositories. Pure."""
 
 import hashlib
 import re
@@ -10,20 +10,20 @@ from rooda.base.json import Json
 from rooda.tasks import model
 from rooda.tasks.model import Source, Task
 
-PROTOCOL = 1  # of tickets and turns; a worker serves this one and the one before
+PROTOCOL = 1  # version of tickets and turns; a worker serves this one and the one before
 REFS = "refs/rooda/task/"
 HEADS = "refs/heads/"
-ANYWHERE = "default"  # the pool of workers and tasks that name none
+ANYWHERE = "default"  # the pool of workers and tasks for which no pool is named
 _PORTS = {"ssh": "22", "https": "443", "http": "80", "git": "9418"}
 _URL = re.compile(r"([a-z][a-z0-9+.-]*)://(?:([^/@]*)@)?([^/:]*|\[[^\]]*\])(?::(\d+))?(/.*)?", re.IGNORECASE)
 _SHORT = re.compile(r"(?:([^/@:]+)@)?([^/:]+):(?!//)(.*)")  # git@host:path
 
 
 class Ticket(NamedTuple):
-    """A task of the fleet. It is the same in every turn, and holds no secret."""
+    """A task of the fleet, with its repository and the place of its state. It never changes, and holds no secret."""
 
     number: int
-    identity: str  # of the task at its source; for a typed text a random one
+    identity: str  # identity of the task at its source; random for a typed text
     repository: str  # URL from which workers fetch, and to which they deliver
     state: str  # URL of the repository that keeps the task's ref
     task: Task
@@ -34,7 +34,7 @@ class Ticket(NamedTuple):
     batch: str = ""
     batch_cost: float = 0.0  # dollars that all tasks of the batch may spend; 0 = no limit
     retries: int = 1
-    logs: str = "worker"  # worker: transcripts stay there; git: they travel with the ref
+    logs: str = "worker"  # worker: transcripts stay there; git: they are part of the ref
     desk: str = ""  # machine on which the task was added
     rooda: str = ""
     protocol: int = PROTOCOL
@@ -57,7 +57,7 @@ def encode(ticket: Ticket) -> Json:
 
 
 def decode(data: Json) -> Ticket:
-    """Return the ticket in a JSON object. Raises Mismatch if it is invalid, or of a newer protocol."""
+    """Return the ticket from a JSON object. Raises Mismatch if it is invalid, or of a newer protocol."""
     protocol = data.get("protocol")
     if protocol not in (PROTOCOL, PROTOCOL - 1):
         raise json.Mismatch(f"its protocol is {protocol!r}; this rooda serves {PROTOCOL - 1} and {PROTOCOL}")
@@ -72,7 +72,7 @@ def workflow_of(key: str, identity: str) -> str:
 
 
 def identity_of(source: Source, repository: str, typed: str) -> str:
-    """Return the identity of a task: its source's, so that two imports make one task, else the random `typed`."""
+    """Return the identity of a task: that of its source, so that two imports make one task, else the random `typed`."""
     if not source.key:
         return typed
     said = f"{key_of(repository)}\0{source.kind}\0{source.place}\0{source.key}"
@@ -109,7 +109,7 @@ def without_password(url: str) -> str:
 
 
 def is_plaintext(url: str) -> bool:
-    """True if git would send what it sends to this address unencrypted over a network."""
+    """True if git would send its data to this address unencrypted over a network."""
     found = _URL.fullmatch(url)
     return found is not None and found[1].lower() in ("http", "git") and not _is_loopback(found[3])
 
@@ -137,5 +137,5 @@ def to_bytes(ticket: Ticket) -> bytes:
 
 
 def is_relative(url: str) -> bool:
-    """True for a path that is relative to the repository which names it."""
+    """True for a path that is relative to the repository that names it."""
     return _parts(url) is None and not url.startswith(("/", "~"))

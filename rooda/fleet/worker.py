@@ -1,4 +1,4 @@
-"""`rooda worker`: what it takes from the settings, and the process that works; processes/dead_man is its guardian."""
+"""`rooda worker`: reads its settings, and starts the worker with its guardian, processes/dead_man."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ HEARTBEAT = 60.0  # seconds
 
 
 class Fleet(NamedTuple):
-    """[fleet] of the user's settings, and the address of this command."""
+    """[fleet] of the user's settings, with the address of this command."""
 
     address: Address
     heartbeat: float = HEARTBEAT
@@ -23,7 +23,7 @@ class Fleet(NamedTuple):
 
 
 def require_engine() -> None:
-    """Raise UsageProblem without the extra that the fleet needs."""
+    """Raise UsageProblem if the extra `fleet` is not installed."""
     try:
         is_there = find_spec("temporalio") is not None
     except (ImportError, ValueError):  # a broken or hidden installation
@@ -33,7 +33,7 @@ def require_engine() -> None:
 
 
 def fleet_of(table: Mapping[str, Any], typed: str | None = None) -> Fleet:
-    """Return the fleet of [fleet]; `typed` is the address on the command line. Raises UsageProblem without one."""
+    """Return [fleet] with its address; `typed`: the one on the command line. Raises UsageProblem if there is none."""
     text = typed or table.get("address", "")
     if not text:
         what = "No fleet is set."
@@ -43,7 +43,7 @@ def fleet_of(table: Mapping[str, Any], typed: str | None = None) -> Fleet:
 
 
 def hands(found: Settings, place: Place, say: Callable[[str], None], fleet: Fleet) -> tuple[Work, Land]:
-    """Return what runs legs and landings on this machine."""
+    """Return the functions that run legs and landings on this machine."""
     from rooda.fleet import leg, policy
 
     environ = policy.taken(os.environ)
@@ -51,7 +51,7 @@ def hands(found: Settings, place: Place, say: Callable[[str], None], fleet: Flee
 
 
 def run(fleet: Fleet, place: Place, work: Work, land: Land | None, say: Callable[[str], None]) -> int:
-    """Work off the fleet's tasks until drained; return the exit code."""
+    """Run the fleet's tasks until drained; return the exit code."""
     if not dead_man.is_guarded():
         dead_man.start()
     from rooda.fleet.engine import connection

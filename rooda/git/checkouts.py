@@ -72,7 +72,7 @@ def _is_rebasing(folder: str, branch: str) -> bool:
 
 @lru_cache(maxsize=16)
 def _found(folder: str) -> Repo:
-    """Find the repository of a checkout. `git status` does not lock its index, so that a kill leaves no lock there."""
+    """Find the repository of a checkout. `git status` runs without locks there, so that a kill leaves none."""
     repo = find(folder)
     return repo._replace(env={**(os.environ if repo.env is None else repo.env), "GIT_OPTIONAL_LOCKS": "0"})
 
@@ -135,7 +135,7 @@ def fast_forward(folder: str, commit: str) -> str:
 
 
 def busy(folder: str) -> bool:
-    """True if a git command works in this folder."""
+    """True if a git command is running in this folder."""
     top = os.path.realpath(folder)
     for process in table.all_processes():
         try:
@@ -206,7 +206,7 @@ def _locks(repo: Repo, branch: str, since: int, checked_out: bool = True) -> lis
 
 
 def _content(repo: Repo, change: Change, was_cut_off: bool) -> str:
-    """Return which of the two commits a path of the work tree has."""
+    """Return which of the two commits has the current content of a path in the work tree."""
     path = os.path.join(repo.top, change.path)
     if not os.path.lexists(path):
         return GONE
@@ -224,7 +224,7 @@ def _content(repo: Repo, change: Change, was_cut_off: bool) -> str:
 
 
 def _is_beginning(repo: Repo, path: str, change: Change) -> bool:
-    """True if git was killed while it wrote this file."""
+    """True if the file has only the beginning of its content, because git was killed while it wrote the file."""
     if change.new_mode == NONE or os.path.islink(path):
         return False
     whole = repo.run("cat-file", "--filters", f"--path={change.path}", change.new)

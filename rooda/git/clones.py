@@ -1,4 +1,4 @@
-"""Makes clones that borrow the objects of a repository; an agent in a clone can't damage the repository.
+"""Makes clones that borrow the objects of a repository. An agent in a clone can't damage the repository.
 
 A clone gets no hooks or stash and few settings of its repository, and it can't push. `rooda-clone.json` in its git
 folder, signed by this user, names the repository (the lender), and the lender's ref that keeps the clone's work.
@@ -189,7 +189,7 @@ def doubts(lender: Repo) -> list[str]:
 
 
 def bring(folder: str, loan: Loan, commit: str, ref: str) -> None:
-    """Set a ref of the clone to a commit of the lender, whose objects the clone borrows."""
+    """Set a ref of the clone to a commit of the lender. The clone has the commit, because it borrows objects."""
     _git(folder, "update-ref", ref, commit)
 
 

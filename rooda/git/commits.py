@@ -1,4 +1,4 @@
-"""Commits what a loop's iteration changed, as the user's own `git commit` would: with hooks, on the current branch."""
+"""Commits the changes of an iteration as the user's own `git commit` would: with hooks, on the current branch."""
 
 import os
 import re
@@ -46,7 +46,7 @@ def message(said: str, otherwise: str, run: str, iteration: int) -> str:
 
 
 def _plain(row: str) -> str:
-    """Return a line without Markdown and control characters."""
+    """Return a line of the agent's message without Markdown and control characters."""
     return " ".join(_DECORATION.sub("", "".join(sign if sign.isprintable() else " " for sign in row)).split())
 
 
@@ -69,7 +69,7 @@ def commit(repo: Repo, base: str, now: str, text: str) -> Committed:
 
 
 def unfinished(repo: Repo) -> str:
-    """Return the operation that is under way in the work tree, such as a merge; "" if none."""
+    """Return the git operation that is in progress in the work tree, such as a merge; "" if none."""
     return next((what for name, what in UNFINISHED.items() if os.path.lexists(os.path.join(repo.folder, name))), "")
 
 

@@ -1,4 +1,4 @@
-"""Finds private files that snapshots leave out, since other users could read them in git's objects."""
+"""Finds private files, which snapshots leave out because other users could read them in git's objects."""
 
 import os
 import re

@@ -28,7 +28,7 @@ class Head(NamedTuple):
 
 
 class Repo(NamedTuple):
-    """A git work tree, and the folder in it that a loop works in."""
+    """A git work tree, and the folder in it in which a loop works."""
 
     workspace: str  # absolute
     top: str
@@ -89,7 +89,7 @@ def find_at(top: str) -> Repo:
     """Return the work tree at this folder; GitProblem if it is missing, even if another one is around the folder."""
     repo = find(top)
     if os.path.realpath(repo.top) != os.path.realpath(top):
-        raise GitProblem(f"{top} is not a repository any more")
+        raise GitProblem(f"{top} is no longer a repository")
     return repo
 
 

@@ -86,7 +86,7 @@ def apply(repo: Repo, index: str, plan: Plan) -> None:
 
 
 def notes(repo: Repo, plan: Plan) -> list[str]:
-    """Return what the user should know about the files to restore: line ends that git converts, and hidden changes."""
+    """Return notes for the user about the files to restore: line endings that git converts, and hidden changes."""
     paths = [row.path for row in plan.changes if row.status != "D"]
     if not paths:
         return []
@@ -101,7 +101,7 @@ def _hidden(repo: Repo, paths: list[str]) -> Iterable[str]:
 
 
 def _converted(repo: Repo, paths: list[str]) -> Iterable[str]:
-    """Yield a note about text files whose line ends git converts, since a snapshot has them as git stores them."""
+    """Yield a note about text files whose line endings git converts, since a snapshot has them as git stores them."""
     setting = repo.run("config", "core.autocrlf").out.decode().strip().lower()
     ends = {"true": "CRLF", "input": "LF"}.get(setting, "")
     rows = files.to_text(repo.run("ls-files", "-z", "--eol", "-c", "-o", "--", *paths[:MOST]).out).split("\0")

@@ -21,7 +21,7 @@ def load(workspace: str, config: str | None = None, environ: Mapping[str, str] |
 
 
 def load_for_start(where: Where, warn_unknown: bool = False) -> Settings:
-    """Load the settings for a run; raise ConfigProblem also for a misspelt key, unless the user wants only warnings."""
+    """Load the settings for a run. A misspelt key raises ConfigProblem, too, unless the user wants only warnings."""
     return refuse_misspelt(load(where.workspace, where.config), warn_unknown)
 
 
@@ -33,7 +33,7 @@ def refuse_misspelt(found: Settings, warn_unknown: bool = False) -> Settings:
 
 
 def refuse_reserved(workspace: str, config: str | None = None) -> None:
-    """Raise ConfigProblem if a procedure has the name of a command. Other errors alone raise nothing here."""
+    """Raise ConfigProblem if a procedure has the name of a command. Other errors are not reported here."""
     if layers.has_reserved(workspace, config):
         load(workspace, config)
 

@@ -1,4 +1,4 @@
-"""Makes the objects of `rooda why --json`: each decision of a session, with the line of a file that proves it."""
+"""Makes the objects of `rooda why --json`: the decisions of a session, each with a line of a file as evidence."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Steps that the start of every loop shares: check the agent, take the lock, end orphans, create a worktree."""
+"""Implements what the start of every loop shares: check the agent, take the lock, end orphans, make a worktree."""
 
 import os
 import shlex

@@ -1,4 +1,4 @@
-"""The metrics of all loops of a user: the text of `rooda metrics` and of /metrics of `rooda page`."""
+"""Collects the metrics of all loops of a user, for `rooda metrics` and for /metrics of `rooda page`."""
 
 import os
 from collections import Counter
@@ -42,7 +42,7 @@ class Metrics:
         self._over: dict[str, tuple[str, str]] = {}  # kind and state of runs that have ended, keyed by folder
 
     def text(self, named: bool = False) -> str:
-        """Return all metrics. Without `named`, no text that a user or agent chose is in them, only numbers."""
+        """Return all metrics as text. Without `named`, they contain no text that a user or agent chose."""
         totals = self._totals.refresh()
         places = [path for path in sorted({*workspaces.known(), *totals.workspaces}) if os.path.isdir(path)]
         rows, now = self._overview.rows(places), clock.now()
@@ -104,7 +104,7 @@ def _with_names(rows: list[Row], left: Mapping[str, float]) -> list[Family]:
 
 
 def _by(label: str, counts: Mapping[str, int], values: tuple[str, ...]) -> tuple[Sample, ...]:
-    """Return a sample for each value, 0 included, so that no series appears late."""
+    """Return a sample for each value, even if it is 0, so that all series exist from the start."""
     return tuple(Sample(counts.get(value, 0), {label: value}) for value in values)
 
 

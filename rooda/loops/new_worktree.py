@@ -1,4 +1,4 @@
-"""Prepares a new worktree as [worktree] says: copies files, links caches, and runs the project's own setup."""
+"""Prepares a new worktree as [worktree] says: copies files, links caches, and runs the project's setup command."""
 
 import os
 from collections.abc import Callable, Iterator

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RunOptions(NamedTuple):
-    """Options given on the command line. `flags`: the values of options that override settings, by setting."""
+    """Options given on the command line. `flags`: values that override settings, keyed by setting."""
 
     flags: Json
     dry_run: bool = False
@@ -144,7 +144,7 @@ def worktree() -> click.Option:
 
 
 def for_resume() -> list[click.Parameter]:
-    yes = click.Option(["-y", "--yes"], is_flag=True, help="Answer the question that a goal waits for with yes.")
+    yes = click.Option(["-y", "--yes"], is_flag=True, help="With a goal that waits for an answer: answer yes.")
     return [*_numbers(), *of(PROCEDURE, "agent"), *of(PROCEDURE, "prompt"), yes, *_way(PROCEDURE)]
 
 
@@ -181,7 +181,7 @@ def run_options(typed: Json) -> RunOptions:
 
 
 def context_of(parameters: list[click.Parameter]) -> click.Context:
-    """Return a click context that can parse an earlier command line again."""
+    """Return a click context with which an earlier command line can be parsed again."""
     return click.Context(click.Command("start", params=parameters), ignore_unknown_options=True)
 
 

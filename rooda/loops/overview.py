@@ -56,7 +56,7 @@ class Overview:
     def rows(self, workspaces: list[str], fresh: bool = False) -> list[Row]:
         """Return a row for each loop that runs or can be resumed, running loops first.
 
-        With `fresh`, also the loops that don't run are read again.
+        With `fresh`, the files of loops that don't run are read again, too.
         """
         if fresh:
             self._looks.clear()
@@ -68,7 +68,7 @@ class Overview:
         return [Found(self._row(workspace, loop, facts), facts) for loop, facts in _all(workspace, name)]
 
     def found(self, kind: str, facts: Json) -> Found:
-        """Return row and details of a loop of the current workspace whose files are read already."""
+        """Return row and details of a loop of the current workspace whose files were already read."""
         loop = Loop(kind, registry.kind(kind).name_of(facts))
         return Found(self._row(self._here.workspace, loop, facts), facts)
 
@@ -148,7 +148,7 @@ class Overview:
 
 
 def as_json(here: Where, kind: str, facts: list[Json]) -> list[Json]:
-    """Return what `status --json` prints for loops of the current workspace whose files are read already."""
+    """Return what `status --json` prints for loops of the current workspace whose files were already read."""
     overview = Overview(here)
     return [overview.found(kind, each).as_json() for each in facts]
 
@@ -202,7 +202,7 @@ def _answer(loop: Loop) -> str:
 
 
 def _next(loop: Loop, facts: Json, reason: str) -> str:
-    """Return what a loop that isn't running needs from the user, such as a command."""
+    """Return what the user can do next about a loop that isn't running, such as a command."""
     if facts.get("status") in ("damaged", "unreadable"):
         return "you: its files are damaged"
     if facts.get("status") in ("completed", "foreign"):

@@ -1,4 +1,4 @@
-"""Makes the objects of `rooda runs --json`: past runs with their state, cause of the end, and cost."""
+"""Makes the objects of `rooda runs --json`: past runs with their state, why they ended, and their cost."""
 
 from collections.abc import Sequence
 from functools import partial

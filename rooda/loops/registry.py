@@ -1,4 +1,4 @@
-"""Registry of the loop kinds: one row per kind, and the interface that each kind implements.
+"""Lists the kinds of loops, one row per kind, and defines the interface that each kind implements.
 
 No other module outside of the kinds' own packages names a kind.
 """
@@ -147,7 +147,7 @@ def view(kind: object) -> "View":
 
 
 def turns(kind: str) -> "LoopKind":
-    """Return which events begin and end an iteration in a kind of loop, among other properties of the kind."""
+    """Return the properties of a kind of loop, such as the events that begin and end an iteration."""
     found: LoopKind = _module(kind if kind in KINDS else OODA, "events").KIND
     return found
 
@@ -204,7 +204,7 @@ class Kind(Protocol):
         """Return the paths in the work tree that an undo of NAME restores, relative to the workspace."""
 
     def setup(self, settings: "Settings", name: str) -> "Setup":
-        """Return the settings that NAME runs with."""
+        """Return the settings with which NAME runs."""
 
 
 class Loop(NamedTuple):

@@ -1,4 +1,4 @@
-"""Restores the options that a run was started or last resumed with, so that a resume reuses them."""
+"""Restores the options with which a run was started or last resumed, so that a resume reuses them."""
 
 import os
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
-"""The program that exports a session: reads its events from stdin, sends spans and metrics, and ends with its input.
+"""The program that exports a session: reads its events from stdin, and sends spans and metrics until the input ends.
 
-It is a process of its own, so that the loop never waits for a collector and loads no library for it.
+It is a separate process, so that the loop never waits for a collector, and loads no library for it.
 """
 
 import json
@@ -17,12 +17,12 @@ from rooda.otel.measures import Measures
 from rooda.otel.sender import Collector, Sender
 from rooda.otel.spans import About, Tracker
 
-LAST = 0.7  # seconds after the end of the input in which everything must be sent
+LAST = 0.7  # seconds after the end of the input within which everything must be sent
 METRICS_EVERY = 60.0  # seconds
 
 
 class Exporter:
-    """Exports one session."""
+    """Sends the spans and metrics of one session."""
 
     def __init__(self, about: About) -> None:
         environ = os.environ
@@ -49,7 +49,7 @@ class Exporter:
                 self._measures.add({**self._calls.pop(key, {}), **record})
 
     def finish(self, cut: bool) -> None:
-        """End the spans that are open. `cut`: the loop was killed."""
+        """End and send the spans that are open. `cut`: the loop was killed."""
         if self._sampled and _wanted("TRACES"):
             for span in self._tracker.finish(sender.now(), cut):
                 self.spans.add(span)
@@ -71,12 +71,12 @@ def _wanted(signal: str) -> bool:
 
 def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-        signal.signal(number, signal.SIG_IGN)  # it ends with the loop, whatever ends that
+        signal.signal(number, signal.SIG_IGN)  # this process ends when the loop ends, not because of a signal
     lines = iter(sys.stdin.buffer.readline, b"")
     about = About(**json.loads(next(lines)))
     try:
         exporter = Exporter(about)
-    except (OSError, ValueError) as problem:  # a certificate that can't be read, an address that is none
+    except (OSError, ValueError) as problem:  # an unreadable certificate, or an invalid address
         os.write(1, str(problem).encode())
         return
     exporter.spans.start()
@@ -101,7 +101,7 @@ def _metrics(exporter: Exporter, closing: threading.Event) -> None:
 
 
 def _follow(exporter: Exporter, lines: Iterable[bytes]) -> None:
-    """Export the events; an input that ends without `closed` means that the loop was killed."""
+    """Export the events. Input that ends without `closed` means that the loop was killed."""
     for line in lines:
         try:
             record = json.loads(line)
@@ -115,7 +115,7 @@ def _follow(exporter: Exporter, lines: Iterable[bytes]) -> None:
 
 
 def _report(exporter: Exporter) -> None:
-    """Print what could not be sent."""
+    """Print how many spans or requests could not be sent."""
     lost = exporter.spans.taken - exporter.spans.sent
     why = exporter.spans.problem or exporter.problem or "the collector did not answer in time"
     said = f"{lost} of {exporter.spans.taken} spans were not sent: {why}" if lost else ""

@@ -18,7 +18,7 @@ MOST_TEXT = 256  # characters of an attribute
 
 
 class Encoder:
-    """Encodes what one process sends."""
+    """Encodes the spans and metrics that one process sends."""
 
     def __init__(self, resource: Mapping[str, str], version: str, began: int) -> None:
         self._resource = Resource(attributes=_pairs(resource))

@@ -7,14 +7,14 @@ from rooda.otel import names
 from rooda.otel.spans import error_of, of_model, tokens
 
 TOKEN_BOUNDS = tuple(float(4**power) for power in range(14))
-SECOND_BOUNDS = tuple(0.01 * 2**power for power in range(20))  # to an hour and a half
+SECOND_BOUNDS = tuple(0.01 * 2**power for power in range(20))  # the largest bound is an hour and a half
 Key = tuple[tuple[str, str], ...]  # attributes, sorted
 BOUNDS = {names.TOKEN_USAGE: TOKEN_BOUNDS, names.DURATION: SECOND_BOUNDS}
 UNITS = {names.TOKEN_USAGE: "{token}", names.DURATION: "s", names.COST_TOTAL: "{USD}"}
 
 
 class Spread(NamedTuple):
-    """The distribution of some values."""
+    """The distribution of values in a histogram."""
 
     number: int
     sum: float
@@ -29,7 +29,7 @@ class Measures:
         self.costs: dict[Key, float] = {}
 
     def add(self, record: dict[str, Any]) -> None:
-        """Add a call that has ended; `record` has the fields of its start, too."""
+        """Add a call that has ended; `record` has the fields of both its start and its end."""
         common = {key: str(value) for key, value in of_model(record).items()}
         error = {names.ERROR: error} if (error := error_of(record)) else {}
         self._spread(names.DURATION, {**common, **error}, float(record.get("seconds") or 0.0))

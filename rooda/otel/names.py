@@ -1,6 +1,6 @@
-"""The names of spans, attributes and metrics. Those that begin with gen_ai are pinned here and nowhere else.
+"""Defines the names of spans, attributes and metrics. Names that begin with gen_ai are defined nowhere else.
 
-They are those of OpenTelemetry's semantic conventions for generative AI, version 1.44.0, which are in development:
+These names come from OpenTelemetry's semantic conventions for generative AI, version 1.44.0, still in development:
 https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-agent-spans/
 """
 
@@ -15,7 +15,7 @@ PROVIDER = "gen_ai.provider.name"
 REQUEST_MODEL = "gen_ai.request.model"
 RESPONSE_MODEL = "gen_ai.response.model"
 CONVERSATION = "gen_ai.conversation.id"
-INPUT = "gen_ai.usage.input_tokens"  # cached tokens included
+INPUT = "gen_ai.usage.input_tokens"  # including cached tokens
 OUTPUT = "gen_ai.usage.output_tokens"
 CACHED = "gen_ai.usage.cache_read.input_tokens"
 WRITTEN = "gen_ai.usage.cache_creation.input_tokens"

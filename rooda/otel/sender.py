@@ -1,4 +1,4 @@
-"""Sends encoded requests to a collector over HTTP, in a thread of its own with a bounded queue."""
+"""Sends encoded requests to a collector over HTTP, in a separate thread with a bounded queue."""
 
 import gzip
 import http.client
@@ -16,12 +16,12 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from rooda.otel.spans import Span
 
-MOST = 2048  # spans that wait; the oldest are dropped
+MOST = 2048  # spans that may wait; after that the oldest are dropped
 AT_ONCE = 512  # spans of one request
-PAUSE = 1.0  # seconds between two requests; spans that end together are one
+PAUSE = 1.0  # seconds between two requests, so that spans that end together are sent together
 FIRST_RETRY, LONGEST_RETRY = 1.0, 30.0
 TIMEOUT, LONGEST_TIMEOUT = 10.0, 3600.0
-BUSY = (429, 502, 503, 504)  # worth another attempt
+BUSY = (429, 502, 503, 504)  # status codes after which another attempt may succeed
 PREFIX = "OTEL_EXPORTER_OTLP_"
 
 
@@ -42,7 +42,7 @@ class Collector:
         self._opener = urllib.request.build_opener(_Direct, *no_proxy(self.url), *_https(url, given))
 
     def post(self, data: bytes) -> None:
-        """Send a request. Raises OSError if it is not accepted; redirects are not followed."""
+        """Send a request, without following redirects. Raises OSError if the collector does not accept it."""
         headers = {"Content-Type": "application/x-protobuf", "User-Agent": "rooda", **self._user, **self._headers}
         if self._gzip:
             data, headers = gzip.compress(data), {**headers, "Content-Encoding": "gzip"}
@@ -60,7 +60,7 @@ class _Direct(urllib.request.HTTPRedirectHandler):
 
 
 def no_proxy(url: str) -> list[Any]:
-    """Return a handler that disables proxies if the collector is on this machine; else nothing."""
+    """Return a handler that disables proxies if the collector is on this machine; otherwise no handler."""
     host = urlsplit(url).hostname or ""
     is_here = host in ("localhost", "::1") or re.fullmatch(r"127(\.\d{1,3}){3}", host) is not None
     return [urllib.request.ProxyHandler({})] if is_here else []
@@ -76,7 +76,7 @@ def _https(url: str, given: Callable[[str], str]) -> list[Any]:
 
 
 def _without_user(url: str) -> tuple[str, dict[str, str]]:
-    """Return the URL without user and password, and the header that has them."""
+    """Return the URL without user and password, and the authorization header that holds them."""
     parts = urlsplit(url)
     user, at, host = parts.netloc.rpartition("@")
     if not at:
@@ -107,7 +107,7 @@ def _seconds(milliseconds: str) -> float:
 
 
 class Sender(threading.Thread):
-    """Sends spans as they come. After `finish` it makes one attempt for each request that is left."""
+    """Sends spans as they arrive. After `finish` it makes one attempt to send each remaining request."""
 
     def __init__(self, collector: Collector, encode: Callable[[list[Span]], bytes]) -> None:
         super().__init__(daemon=True)
@@ -172,5 +172,5 @@ def now() -> int:
 
 
 def leave() -> None:
-    """Exit at once, whatever threads still wait for."""
+    """Exit at once, even if threads are still waiting."""
     os._exit(0)

@@ -1,6 +1,6 @@
 """Turns the events of a session into spans: run, iteration, call, gate. Pure.
 
-Only fields that the loop names (run/telemetry.py) arrive here: no prompt, no answer, no text of an agent.
+Only the fields that run/telemetry.py selects arrive here: no prompt, no answer, no text of an agent.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,8 +32,8 @@ class Span(NamedTuple):
 class About(NamedTuple):
     """The session, as the loop describes it in its first line."""
 
-    workspace: str  # its name
-    place: str  # its path, for the IDs
+    workspace: str  # name of the loop
+    place: str  # path of the session, from which the IDs are made
     session: str
     begun: str  # the session that started the run
     before: str  # the previous session of a resumed run, if it is known to be in the same trace
@@ -54,7 +54,7 @@ class _Open(NamedTuple):
 
 
 class Tracker:
-    """Follows one session; `take` returns the spans that an event ends."""
+    """Keeps the open spans of one session."""
 
     def __init__(self, about: About) -> None:
         self._about = about
@@ -157,7 +157,7 @@ class Tracker:
 
 
 def error_of(record: Json) -> str:
-    """Return why a call failed, as a word; "" if it did not."""
+    """Return one word for why a call failed; "" if it succeeded."""
     outcome, ended = str(record.get("agent_outcome") or ""), str(record.get("ended") or "")
     if record.get("cut"):
         return "cut_off"
@@ -199,7 +199,7 @@ def call_attributes(record: Json, about: About) -> Json:
 
 
 def tokens(record: Json) -> Json:
-    """Return the tokens of a call by attribute; input includes what was read from or written to a cache."""
+    """Return the tokens of a call by attribute. Input tokens include those read from or written to a cache."""
     usage = record.get("usage")
     if not isinstance(usage, dict):
         return {}

@@ -1,4 +1,4 @@
-"""The page's actions: which an open loop or task has, its buttons, and the `rooda` commands that carry one out."""
+"""Defines the page's actions: which are possible for a loop or task, their buttons, and their `rooda` commands."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -12,13 +12,13 @@ from rooda.page.run_view import short
 from rooda.run.ended import COMPLETED, FAILED_STATE, PARKED, WAITING
 from rooda.tasks.store import TASKS
 
-LONGEST = 20_000  # characters of a text that is typed on the page
+LONGEST = 20_000  # longest text, in characters, that the user can type on the page
 
 
 class Action(NamedTuple):
-    """An action: its button, what it does, and what the page asks for before it acts.
+    """An action: its button, its effect, and the input for which the page asks first.
 
-    `done` is what the page says afterwards; "" stands for what the command printed.
+    `done` is the text that the page shows afterwards; "": the output of the command.
     """
 
     label: str
@@ -26,7 +26,7 @@ class Action(NamedTuple):
     ask: str = ""  # text | limits | sure; "" acts at once
     hint: str = ""
     done: str = ""
-    go: str = ""  # label of the dialog's button, if it is not `label`
+    go: str = ""  # label of the dialog's button, if it differs from `label`
 
 
 ANSWERED = "Answered; it continues."
@@ -42,7 +42,7 @@ ACTIONS = {
         "Limits",
         "Set limits of {}",
         "limits",
-        "A paused one continues at once. Empty fields change nothing.",
+        "A paused loop continues at once. Empty fields change nothing.",
         go="Set",
     ),
     "stop": Action("Stop", "Stop {}", "sure", "Ends the run as Ctrl+C does; you can resume it."),
@@ -52,7 +52,7 @@ OF_TASKS = ("iterations", "cost", "duration")
 
 
 def possible(entry: Entry) -> list[str]:
-    """Return the actions of an open loop or task, the most useful first."""
+    """Return the actions that are possible now for an open loop or task, the most useful first."""
     row, running = entry.row, entry.row["running"]
     if row["state"] in ("damaged", "unreadable", "foreign") or entry.is_fleets:
         return []
@@ -86,7 +86,7 @@ def _of_task(entry: Entry) -> list[str]:
 
 
 def bar(entry: Entry, but: str = "") -> Html:
-    """Return the buttons of a loop or task; all but one."""
+    """Return the buttons of a loop or task, without that of the action `but`."""
     buttons = [_button(entry, name, at) for at, name in enumerate(possible(entry)) if name != but]
     return tag("div", *buttons, class_="actions") if buttons else Html()
 
@@ -103,12 +103,12 @@ def _button(entry: Entry, name: str, at: int) -> Html:
 
 
 def command(entry: Entry, name: str, typed: Mapping[str, str], rooda: Sequence[str], again: Sequence[str]) -> list[str]:
-    """Return the command line that carries out an action. Raises UsageProblem if it can't be done.
+    """Return the command line that carries out an action. Raises UsageProblem if the action is not possible now.
 
     `rooda` is the beginning of each command line; `again` are the options of `rooda tasks run`, if it must be started.
     """
     if name not in possible(entry):
-        raise UsageProblem(f"This can't be done now: {name}.", "The page shows what is possible now.")
+        raise UsageProblem(f"The action `{name}` is not possible now.", "The page shows the actions that are possible.")
     steps = (_task_steps if entry.is_task else _loop_steps)(entry, name, typed)
     again_at_once = name in ("answer", "retry") or (name == "set" and entry.row["state"] in (PARKED, FAILED_STATE))
     if entry.is_task and again_at_once and not entry.runs:
@@ -158,5 +158,5 @@ def _text(typed: Mapping[str, str]) -> str:
 def _limits(typed: Mapping[str, str], known: Sequence[str]) -> list[str]:
     found = [f"{FLAGS[key]}={value}" for key in known if (value := typed.get(key, "").strip())]
     if not found:
-        raise UsageProblem("Give a limit to set.")
+        raise UsageProblem("Type at least one limit.")
     return found

@@ -1,4 +1,4 @@
-"""Reads what the overview shows: open loops and tasks in all workspaces of the user, and the newest finished runs."""
+"""Reads the data of the overview: open loops and tasks in all workspaces of the user, and the newest finished runs."""
 
 import os
 from collections.abc import Iterator
@@ -27,21 +27,21 @@ from rooda.tasks.work import settings_file
 from rooda.views.status_table import Row, unreadable
 
 MOST_FINISHED = 50
-FORGETS = 5_000  # looks after which everything is read again
-SHARE = 10  # running tasks are read again after ten times the time that it takes
+FORGETS = 5_000  # number of looks after which everything is read again
+SHARE = 10  # running tasks are read again after ten times as long as reading them takes
 KEYS_LAST = 30.0  # seconds for which the secrets in a workspace's settings are kept
 
 
 class Entry(NamedTuple):
-    """A loop or task that is open, with the workspace in which its commands are typed."""
+    """An open loop or task, with the workspace in which its commands run."""
 
     id: str
     here: Where
     row: Json  # as `rooda status --all --json` or `rooda tasks --json` prints it
     question: str = ""
-    runs: bool = False  # of a task: `rooda tasks run` is active
+    runs: bool = False  # only for a task: `rooda tasks run` is active
     cause: str = ""  # why its newest session ended
-    is_fleets: bool = False  # a task of the fleet, which the page only shows
+    is_fleets: bool = False  # a task of the fleet, for which the page has no actions
 
     @property
     def is_task(self) -> bool:
@@ -49,7 +49,7 @@ class Entry(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The folder in which its commands are typed; of a task of the fleet who works on it."""
+        """The folder in which the entry's commands run; for a task of the fleet, the worker that has it."""
         if self.is_fleets:
             worker = self.row["details"].get("worker")
             return f"fleet, worker {worker}" if worker else "fleet"
@@ -65,12 +65,12 @@ class Finished(NamedTuple):
 
 
 def key_of(*names: str) -> str:
-    """Return a short name for a workspace or a loop, for addresses."""
+    """Return a short name for a workspace or a loop, for use in URLs."""
     return files.sha256(files.to_bytes("\0".join(names)))[:16]
 
 
 class Board:
-    """The open loops and tasks, and the finished runs. Caches what it has read, so that a look reads only new data."""
+    """The open loops and tasks, and the finished runs. It caches what it reads, so that a look reads only new data."""
 
     def __init__(self, here: Where) -> None:
         self._here = here
@@ -81,14 +81,14 @@ class Board:
         self._tasks: dict[str, _Tasks] = {}
         self.fleet = FleetTasks(here)
         self._keys: dict[str, tuple[float, tuple[str, ...]]] = {}
-        self.workspaces: dict[str, Where] = {}  # by key; those of tasks, too
+        self.workspaces: dict[str, Where] = {}  # workspaces by key, including the clones of tasks
         self.open: list[Entry] = []
         self.finished: list[Finished] = []
 
     def look(self, fresh: bool = False) -> None:
         """Read everything that has changed. Without `fresh`, loops that don't run are read less often."""
         self._looks += 1
-        if self._looks % FORGETS == 0:  # what was read of loops and logs that are gone
+        if self._looks % FORGETS == 0:  # data of loops and logs that were deleted
             self._overview, self._logs = Overview(self._here), {}
         own = os.path.realpath(self._here.workspace)
         known = {own: self._here} | {path: Where(path) for path in workspaces.known() if path != own}
@@ -100,7 +100,7 @@ class Board:
         self.finished = [*self._finished([*known.values()], [each.row for each in loops])]
 
     def log(self, path: str) -> SessionLog:
-        """Return the log at a path, with what was read of it before."""
+        """Return the reader of the log at a path; it remembers what it has read, and reads only new lines."""
         return self._logs.setdefault(path, SessionLog(path))
 
     def run(self, here: Where, run: str) -> PastRun | None:
@@ -117,7 +117,7 @@ class Board:
         return one._replace(deleted=tuple(call for call in own if one.sessions[0].run < call.run < (after or "~")))
 
     def keys(self, here: Where) -> tuple[str, ...]:
-        """Return the secrets to mask in what is shown of a workspace."""
+        """Return the secrets that the page masks in all texts of a workspace."""
         until, found = self._keys.get(here.workspace, (0.0, ()))
         if until < clock.monotonic():
             found = masking.keys(here)
@@ -151,7 +151,7 @@ class Board:
             return [unreadable(here.workspace, f"a log was edited ({type(problem).__name__})")]
 
     def _cause(self, row: Row) -> str:
-        """Return why a loop that does not run has ended."""
+        """Return why a loop without a process has ended."""
         if row.running or not row.run:
             return ""
         path = os.path.join(folder.folder_of(row.workspace, row.run), NAME)
@@ -185,7 +185,7 @@ class Board:
             open_ = past.live_runs(here.workspace) | {row["run"] for row in rows if row["workspace"] == here.workspace}
             for run in runs:
                 key = (here.workspace, run.loop, run.name)
-                if key in goes_on:  # this is its newest run, perhaps resumed by a session that has logged nothing yet
+                if key in goes_on:  # the loop's newest run, perhaps resumed by a session that has logged nothing yet
                     goes_on.remove(key)
                 elif run.last.run not in open_:
                     found.append((run.last.run, here, run))
@@ -197,7 +197,7 @@ class Board:
             yield Finished(key_of(here.workspace, row["run"]), here.workspace, row)
 
     def _deleted(self, here: Where) -> list[Used]:
-        """Return the calls whose logs were deleted; the ledger is read again only if a log has come or gone."""
+        """Return the calls whose logs were deleted. Read the ledger again only if a log was added or deleted."""
         logged = tuple(os.path.basename(path) for path in folder.all_of(here.workspace, None))
         before = self._ledger.get(here.workspace)
         if before is None or before[0] != logged:
@@ -205,7 +205,7 @@ class Board:
         return before[1]
 
     def _row(self, here: Where, run: PastRun) -> Json:
-        """Return the row of a run that is over; made again only if its logs have changed."""
+        """Return the row of a finished run; make it again only if the run's logs have changed."""
         seen = tuple((session.path, session.last.get("seq")) for session in run.sessions)
         key = (here.workspace, seen, len(run.deleted))
         if key not in self._rows:
@@ -216,7 +216,7 @@ class Board:
 
 
 class _Tasks:
-    """The tasks of a repository. They are read again if a task has changed, or while one runs."""
+    """The tasks of a repository, which are read again if a task has changed, or while one is running."""
 
     def __init__(self, here: Where) -> None:
         self._here, self._store = here, Store(place_of(here.workspace))
@@ -254,7 +254,7 @@ class _Tasks:
 
 
 def running_runs(workspace: str) -> set[str]:
-    """Return the sessions of a workspace that are running; none if its files can't be read."""
+    """Return the running sessions of a workspace; none if its files can't be read."""
     try:
         return past.live_runs(workspace)
     except (RoodaError, OSError):

@@ -13,11 +13,11 @@ from rooda.run.history import seconds_of
 
 OPEN_HEAD = ("Loop", "State", "Iteration", "Time", "Cost", "Tokens", "Now", "Actions")
 DONE_HEAD = ("Run", "State", "Iteration", "Time", "Cost", "Tokens", "Ended", "Cause")
-JITTER = 3.0  # seconds by which a start may seem to move between two looks
+JITTER = 3.0  # seconds by which a computed start may differ between two looks
 
 
 class Clocks:
-    """The times at which the running loops began, so that a browser can count on by itself."""
+    """The times at which running loops started, from which browsers compute their run times."""
 
     def __init__(self) -> None:
         self._began: dict[str, float] = {}
@@ -59,7 +59,7 @@ def _table(name: str, head: Sequence[str], rows: Sequence[Html]) -> Html:
 
 
 def _urgency(entry: Entry) -> int:
-    """Questions first, then what runs, then the rest."""
+    """Return the sort key of an entry: questions first, then what runs, then the rest."""
     return 0 if entry.question else 1 if entry.row["running"] else 2
 
 
@@ -83,7 +83,7 @@ def _nothing(no_open: bool, no_finished: bool) -> Html:
 
 
 def not_current(place: str, problem: Exception) -> Html:
-    """Return the piece that says why the page is not current."""
+    """Return the piece of HTML that says why the page is not current."""
     return _stale(f"This page is not current: something can't be read ({type(problem).__name__}).", place)
 
 

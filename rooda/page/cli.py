@@ -1,4 +1,4 @@
-"""`rooda page`: serves one live page over all loops and tasks of the user."""
+"""`rooda page`: serves a live page that shows all loops and tasks of the user."""
 
 import os
 import shlex
@@ -14,14 +14,14 @@ from rooda.settings.where import where
 NEEDED = ("starlette", "uvicorn", "sse_starlette")
 
 
-@click.command(short_help="Serve a live page over all loops and tasks.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Port; by default a free one.")
+@click.command(short_help="Serve a live page with all loops and tasks.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Port; default: any free one.")
 @click.option("--host", default="127.0.0.1", metavar="ADDR", help="Address to listen on.", show_default=True)
-@click.option("--allow", is_flag=True, help="Allow an address that other machines reach; the page has no TLS.")
+@click.option("--allow", is_flag=True, help="Allow an address that other machines can reach; the page has no TLS.")
 @click.option("--no-browser", is_flag=True, help="Don't open a browser.")
 @click.pass_context
 def page(ctx: click.Context, port: int, host: str, allow: bool, no_browser: bool) -> int:
-    """Serve a live page over all open loops and tasks of this user and the newest finished runs, until Ctrl+C.
+    """Serve a live page with all open loops and tasks of this user and the newest finished runs, until Ctrl+C.
 
     The printed address contains a token: anyone who has it can read and control your loops.
     """
@@ -31,9 +31,7 @@ def page(ctx: click.Context, port: int, host: str, allow: bool, no_browser: bool
 
     local = is_loopback(host)
     if not local and not allow:
-        raise UsageProblem(
-            f"Other machines reach {host}, and the page has no TLS; if that is what you want, add --allow."
-        )
+        raise UsageProblem(f"Other machines can reach {host}, and the page has no TLS; if you want that, add --allow.")
     socket = listening.listen(host, port)
     guard = Guard(host, socket.getsockname()[1], local)
     from rooda.page.server import serve
@@ -66,7 +64,7 @@ def _say(address: str, path: str, no_browser: bool) -> None:
 
 
 def _browser() -> list[str]:
-    """Return the command that opens a file in the user's browser; [] if there is none to expect."""
+    """Return the command that opens a file in the user's browser; [] if there is probably no browser."""
     if browser := os.environ.get("BROWSER", "").partition(os.pathsep)[0]:
         return shlex.split(browser.replace("%s", ""))
     if sys.platform == "darwin":
@@ -76,7 +74,7 @@ def _browser() -> list[str]:
 
 
 def _door(address: str) -> str:
-    """Write a file that leads to the page, so that the token is on no command line; return its path, "" if it fails."""
+    """Write a file that redirects to the page, to keep the token off command lines; return its path, "" on failure."""
     leads = tag("meta", http_equiv="refresh", content=f"0;url={address}")
     body = tag("p", tag("a", "Open the page", href=address, rel="noreferrer"))
     try:

@@ -1,4 +1,4 @@
-"""Makes one HTML file of a run, with the look of the page; it needs no script and loads nothing."""
+"""Makes one HTML file of a run that looks like the page. The file has no scripts and loads nothing."""
 
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -18,9 +18,9 @@ from rooda.settings.where import Where
 from rooda.views.agent_output import readable
 
 STYLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "static", "look.css")
-READ = 1_048_576  # bytes at the end of a transcript that are read
+READ = 1_048_576  # bytes at the end of a transcript that rooda reads
 MOST_TEXT = 200_000  # characters of one transcript that are shown
-MOST_TEXTS = 16_000_000  # characters of all transcripts
+MOST_TEXTS = 16_000_000  # characters of all transcripts together
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 BARS = """
 .bars { width: 100%; height: 72px; display: block; }
@@ -33,7 +33,7 @@ main { padding-top: 8px; }
 
 
 def find(workspace: str, word: str) -> PastRun | None:
-    """Return the run that `rooda runs` calls `word`: by an ID of its sessions, else the newest one of this name."""
+    """Return the run with a session of the ID `word`, else the newest run of the loop with this name."""
     by_id = run_facts.find(workspace, word) if folder.is_id(word) else None
     if by_id:
         return by_id
@@ -43,7 +43,7 @@ def find(workspace: str, word: str) -> PastRun | None:
 
 
 def html(run: PastRun, here: Where, notes: Iterable[str] = ()) -> str:
-    """Return the file's content. `notes`: remarks that are shown at its beginning."""
+    """Return the file's content. `notes`: remarks for its beginning."""
     hidden = masking.keys(here)
     facts = run_facts.facts(run, here, past_runs.is_running(run, past.live_runs(here.workspace)), hidden)
     texts = _Texts(run, hidden, _Diffs(here.workspace, run) if facts["snapshots"] else None)
@@ -59,7 +59,7 @@ def html(run: PastRun, here: Where, notes: Iterable[str] = ()) -> str:
 
 
 class _Texts:
-    """The agent's words, the gates' output and the diffs, as elements that a click unfolds."""
+    """Formats the agent's words, the gates' output and the diffs as elements that a click unfolds."""
 
     def __init__(self, run: PastRun, hidden: tuple[str, ...], diffs: "_Diffs | None") -> None:
         self._folders = {session.run: session.folder for session in run.sessions}
@@ -83,7 +83,7 @@ class _Texts:
         return _folded(title, note, tag("pre", *map(_diff_line, text[:most].splitlines()))) if text else Html("")
 
     def _end(self, output: str, path: str) -> tuple[str, str]:
-        """Return the end of a transcript with secrets masked, and a remark if it is not the whole."""
+        """Return the end of a transcript with secrets masked, and a remark if something was cut off."""
         most, name = min(MOST_TEXT, self._left), os.path.basename(path)
         if most <= 0:
             return "", f"Left out, since this file is large enough. It is in the run's folder: {name}"
@@ -96,12 +96,12 @@ class _Texts:
         return text, "" if text else "No text."
 
     def _clean(self, text: str) -> str:
-        """Return the text without colours and with secrets masked: colours could divide a secret."""
+        """Return the text without colours, whose codes could divide a secret, and with secrets masked."""
         return secrets.hide(plain(text), self._hidden)
 
 
 class _Diffs:
-    """The changes of each iteration of a run, from its snapshots."""
+    """Returns the changes of each iteration of a run, from the run's snapshots."""
 
     def __init__(self, workspace: str, run: PastRun) -> None:
         self._repo: Repo | None = None
@@ -117,7 +117,7 @@ class _Diffs:
                 self._turns |= {(session.run, turn.before.iteration): turn for turn in found}
 
     def of(self, session: str, number: int) -> str:
-        """Return the diff of an iteration; "" if it has not ended, or if there are no snapshots of it."""
+        """Return the diff of an iteration; "" if the iteration has not ended, or has no snapshots."""
         turn = self._turns.get((session, number))
         if turn is None or turn.after is None or self._repo is None:
             return ""

@@ -12,13 +12,13 @@ from rooda.settings import layers
 from rooda.settings.where import Where
 from rooda.tasks import model
 
-EVERY = 10.0  # seconds from the end of one read to the next
+EVERY = 10.0  # seconds between the end of one read and the next
 
 
 class FleetTasks:
-    """The open tasks as `rooda tasks --fleet --json` prints them.
+    """The open tasks of the fleet, as `rooda tasks --fleet --json` prints them.
 
-    That command is a process of its own, so that the page neither loads the fleet's engine nor waits for it.
+    rooda runs that command, so that the page neither loads the library of the fleet's engine nor waits for it.
     """
 
     def __init__(self, here: Where) -> None:
@@ -32,7 +32,7 @@ class FleetTasks:
         return clock.monotonic() >= self._next
 
     def read(self) -> None:
-        """Read the tasks; if the fleet does not answer, keep those that were read before."""
+        """Read the tasks. If the fleet does not answer, keep the tasks that were read before."""
         config = ["--config", self._here.config] if self._here.config else []
         words = ["-C", self._here.workspace, *config, "tasks", "--fleet", "--json"]
         self._next = float("inf")
@@ -40,7 +40,7 @@ class FleetTasks:
             done = order.shown([*rooda_command(), *words], self._here.workspace)
             self.problem = done.said.strip() if done.code == FAILED else ""
             rows = loads(done.said) if done.code == 0 else []
-            if not self.problem:  # another code: no repository, or no remote, so no task of the fleet
+            if not self.problem:  # any other code: no repository, or no remote, so there are no tasks of the fleet
                 self.rows = [row for row in rows if row["state"] not in model.OVER]
         except (ValueError, KeyError, TypeError) as problem:
             self.problem = f"rooda tasks --fleet --json can't be read ({type(problem).__name__})"

@@ -1,6 +1,6 @@
 """Decides which requests the page answers: by Host, Origin, and the token or its cookie.
 
-Loopback is not one user, and a browser sends requests for other sites. So everything but numbers needs the token in the
+Other users can reach loopback, and browsers send requests for other sites. So all but metrics needs the token in the
 printed address. The first visit exchanges it for a cookie, which the browser sends only to a random path, and never for
 another site.
 """
@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 
 COOKIE = "rooda"
 NAMES = ("localhost",)
-METRICS = "/metrics"  # numbers only; needs no token
+METRICS = "/metrics"  # metrics without names; needs no token
 SAFE = ("GET", "HEAD")
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
@@ -40,7 +40,7 @@ class Refusal(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A request, as far as it decides whether it is answered."""
+    """The parts of a request that decide whether it is answered."""
 
     method: str
     path: str
@@ -60,16 +60,16 @@ class Guard:
 
     @property
     def door(self) -> str:
-        """The address that is printed."""
+        """The address that `rooda page` prints."""
         return f"{self.address}?token={self.token}"
 
     @property
     def cookie(self) -> str:
-        """The cookie that the first visit gets."""
+        """The cookie that a browser gets at its first visit."""
         return f"{COOKIE}={self._cookie}; Path={self.base}; HttpOnly; SameSite=Strict"
 
     def is_first_visit(self, asked: Asked) -> bool:
-        """True if the address has the token; the answer is then the cookie, and the way to the address without it."""
+        """True if the address has the token. The answer then sets the cookie and redirects to an address without it."""
         given = dict(parse_qsl(asked.query, max_num_fields=20)).get("token", "")
         return asked.method in SAFE and asked.path == self.base and _same(given, self.token)
 
@@ -91,7 +91,7 @@ class Guard:
         return None
 
     def _is_here(self, host: str) -> bool:
-        """True if the header names this server; a name that an attacker's DNS may point here does not."""
+        """True if the header names this server. A name that an attacker's DNS could point here does not count."""
         name, port = _split(host.lower())
         if port != str(self._port):
             return False
@@ -113,7 +113,7 @@ class Guard:
 
 
 def _split(host: str) -> tuple[str, str]:
-    """Return name and port of a Host header; "80" without a port."""
+    """Return the name and the port of a Host header; the default port is "80"."""
     name, colon, port = host.rpartition(":")
     if not colon or port.endswith("]"):
         name, port = host, "80"
@@ -125,7 +125,7 @@ def _bracketed(host: str) -> str:
 
 
 def _is_every(host: str) -> bool:
-    """True if the address means all addresses of this machine; its name is printed then."""
+    """True if the address means all addresses of this machine. rooda then prints the machine's name."""
     try:
         return ip_address(host).is_unspecified
     except ValueError:
@@ -137,7 +137,7 @@ def _same(given: str, own: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """True if only programs of this machine reach the address."""
+    """True if only programs on this machine can reach the address."""
     try:
         return host.lower() in NAMES or ip_address(host).is_loopback
     except ValueError:

@@ -1,4 +1,4 @@
-"""Builds HTML in which every text is escaped, unless it was built here. Pure."""
+"""Builds HTML, in which every text is escaped unless it is HTML that was built here. Pure."""
 
 from collections.abc import Iterable, Mapping
 from html import escape
@@ -9,7 +9,7 @@ VOID = ("br", "hr", "img", "input", "link", "meta")
 
 
 class Html(str):
-    """Text that is HTML. Any other string is text, and is escaped."""
+    """A string that is HTML. Any other string is text, and is escaped."""
 
     __slots__ = ()
 
@@ -26,7 +26,8 @@ def join(parts: Iterable[object], between: str = "") -> Html:
 def tag(name: str, /, *inner: object, **attributes: object) -> Html:
     """Return an element. Inner parts that are None or "" are left out.
 
-    Of the attributes, `class_` means class and `data_x` data-x; True is one without a value, None and False are none.
+    The argument `class_` becomes the attribute class, `data_x` data-x. True makes an attribute without a value; None
+    and False make none.
     """
     opening = f"<{name}{_attributes(attributes)}>"
     return Html(opening) if name in VOID else Html(f"{opening}{join(inner)}</{name}>")
@@ -44,7 +45,7 @@ def _attributes(given: Mapping[str, object]) -> str:
 
 
 def document(title: str, *body: object, head: object = "", **attributes: object) -> Html:
-    """Return a whole document; `attributes` are those of its body."""
+    """Return a whole document; `attributes`: of its body."""
     viewport = tag("meta", name="viewport", content="width=device-width, initial-scale=1")
     about = tag("head", tag("meta", charset="utf-8"), viewport, tag("title", title), head)
     return join((Html("<!doctype html>\n"), tag("html", about, tag("body", *body, **attributes), lang="en")))

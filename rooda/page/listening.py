@@ -28,7 +28,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def open_browser(argv: Sequence[str]) -> None:
-    """Start a browser in its own session. Whether it starts does not matter: the address is printed."""
+    """Start a browser in its own session. Ignore failures, because the address is printed, too."""
     try:
         children.start_alone(argv, os.getcwd(), os.environ, "")
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Runs `rooda` commands for the page: each in a session of its own, which goes on if the page ends."""
+"""Runs `rooda` commands for the page, each in its own session, so that they continue if the page ends."""
 
 import asyncio
 import os
@@ -11,8 +11,8 @@ from rooda.base.text import plain
 from rooda.processes import capture, children
 from rooda.processes.guardian import MANAGER_VARIABLES
 
-PATIENCE = 20.0  # seconds that an answer to the browser waits for a command; it goes on afterwards
-LOOK = 0.05  # seconds between two looks whether a command has ended
+PATIENCE = 20.0  # seconds that an answer to the browser waits for a command, which continues afterwards
+LOOK = 0.05  # seconds between two checks whether a command has ended
 SELDOM = 2.0  # the same, for commands that take long
 MOST = 2_000_000  # bytes of output that are shown
 SLOW = 30.0  # seconds for a command that only shows something
@@ -26,7 +26,7 @@ class Done(NamedTuple):
 
 
 async def carry_out(argv: Sequence[str], workspace: str) -> Done:
-    """Start a command and wait for its end, but not for long."""
+    """Start a command, and wait a short time for its end."""
     try:
         descriptor, path = tempfile.mkstemp(prefix="rooda-page-")
     except OSError as problem:  # the disk is full
@@ -53,13 +53,13 @@ _waiting: set["asyncio.Future[None]"] = set()
 
 
 async def _reap(pid: int) -> None:
-    """Wait for the end of a command that takes long, so that its process does not stay as a zombie."""
+    """Wait for the end of a long command, so that its process does not stay a zombie."""
     while children.ended_code(pid) is None:
         await asyncio.sleep(SELDOM)
 
 
 def shown(argv: Sequence[str], workspace: str) -> Done:
-    """Run a command that only shows something, and return its output. What is too long is cut off."""
+    """Run a command that only shows something, and return its output, cut off if it is too long."""
     found = capture.capture(argv, timeout=SLOW, env=os.environ, cwd=workspace, most=MOST)
     text = files.to_text(found.out)
     if found.code == capture.TOO_MUCH:

@@ -1,4 +1,4 @@
-"""Keeps the pieces of a page with the version in which each changed, and makes the messages to browsers. Pure."""
+"""Keeps a page's pieces of HTML, each with the version in which it changed, and makes messages to browsers. Pure."""
 
 from collections.abc import Mapping
 from json import dumps
@@ -16,8 +16,8 @@ class Pieces:
         self._first = self.version = first
         self.html: dict[str, Html] = {}
         self._changed: dict[str, int] = {}  # version in which a piece changed
-        self._ordered: dict[str, int] = {}  # version in which the list of a container's pieces changed
-        self._messages: dict[int, bytes] = {}  # for listeners that have seen a version
+        self._ordered: dict[str, int] = {}  # version in which the list of a container's pieces changed last
+        self._messages: dict[int, bytes] = {}  # messages for listeners that have seen a certain version
 
     def update(self, now: Mapping[str, Html]) -> bool:
         """Replace the pieces; return True if something has changed."""
@@ -33,7 +33,7 @@ class Pieces:
         return True
 
     def message(self, seen: int) -> bytes:
-        """Return the event for a browser that has version `seen`; b"" if it has the newest one."""
+        """Return the event for a browser that has version `seen`; b"" if `seen` is the newest."""
         if seen == self.version:
             return b""
         seen = seen if self._first < seen < self.version else self._first
@@ -55,6 +55,6 @@ def _orders(pieces: Mapping[str, Html]) -> dict[str, list[str]]:
 
 
 def event(name: str, data: object, version: int = -1) -> bytes:
-    """Return a server-sent event."""
+    """Return a server-sent event with this name and data."""
     number = f"id: {version}\n" if version >= 0 else ""
     return f"{number}event: {name}\ndata: {dumps(data)}\n\n".encode()

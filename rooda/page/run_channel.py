@@ -1,4 +1,4 @@
-"""Follows one run for its view: its pieces of HTML, and the agent's words while it works."""
+"""Follows one run for the browsers that show it: pieces of HTML, and the agent's words while it works."""
 
 from urllib.parse import urlencode
 
@@ -13,12 +13,12 @@ from rooda.run.past_runs import PastRun
 from rooda.settings.where import Where
 from rooda.views.agent_output import END, START, Tail
 
-WORDS = 65_536  # characters of the agent's words that are kept
+WORDS = 65_536  # number of characters of the agent's words that are kept
 SHARE = 10  # at most this part of the time is spent on reading a log again
 
 
 class Words:
-    """The latest words of the agent that works. A browser that has seen some gets only what follows."""
+    """The latest words of the working agent. A browser that has seen some of them gets only the rest."""
 
     def __init__(self) -> None:
         self.call = ""  # transcript of the call; "" before the first
@@ -27,7 +27,7 @@ class Words:
         self._tail = Tail(self._write)
 
     def follow(self, call: Json | None, place: str, hidden: tuple[str, ...]) -> None:
-        """Read what the agent has written since. `call`: the call that is in progress, if any."""
+        """Read what the agent has written since the last call. `call`: the agent call in progress, if any."""
         name = f"{call['session']}/{call['transcript']}" if call else ""
         if call and name != self.call:
             path = folder.transcript_in(folder.folder_of(place, call["session"]), call["transcript"])
@@ -45,7 +45,7 @@ class Words:
         self.text = (self.text + shown)[-WORDS:]
 
     def since(self, call: str, count: int) -> Json | None:
-        """Return what a browser lacks that has seen `count` characters of a call; None if nothing."""
+        """Return the words for a browser that has seen `count` characters of `call`; None if it has seen all."""
         if (call, count) == (self.call, self.count):
             return None
         lacks = self.count - count
@@ -55,7 +55,7 @@ class Words:
 
 
 class RunChannel:
-    """What is known of one run that somebody looks at."""
+    """The data of one run that a browser shows."""
 
     def __init__(self, here: Where, run: str) -> None:
         self.here, self.run = here, run
@@ -83,14 +83,14 @@ class RunChannel:
         return self._rendered("", "")
 
     def _rendered(self, controls: str, asking: str) -> dict[str, Html]:
-        """Return the pieces; made again only if something has changed."""
+        """Return the pieces; make them again only if something has changed."""
         made_of = (id(self.facts), controls, asking)
         if made_of != self._made_of:
             self._made_of, self._pieces = made_of, run_view.pieces(self.facts, show, controls, asking)
         return self._pieces
 
     def _read(self, run: PastRun, running: bool, hidden: tuple[str, ...]) -> None:
-        """Read the log again if it has grown, but not so often that this takes much time."""
+        """Read the log again if it has grown, but not too often."""
         seen = (running, *((session.run, files.size(session.path)) for session in run.sessions))
         begun = clock.monotonic()
         if seen == self._seen or (begun < self._next and self.facts and running):
@@ -100,7 +100,7 @@ class RunChannel:
 
 
 def show(title: str, ref: Json) -> Html:
-    """Return an element that loads its content when it is opened."""
+    """Return an element that loads its content when the user opens it."""
     source = f"file?{urlencode({key: value for key, value in ref.items() if value not in (None, '')})}"
     place = tag("pre", "", tabindex="0", data_keep=True, aria_live="off")
     return tag("details", tag("summary", title), place, data_src=source, data_what=ref["what"])

@@ -1,6 +1,7 @@
-"""Collects what is shown of a run: its row, its iterations with their calls and gates, and why it decided so.
+"""Collects what the page and an export show of a run: its summary, its iterations with calls and gates, and the
+reasons of its decisions.
 
-The values are those of the commands: `row` is an object of `rooda runs --json`, `usage` of an iteration one of
+The values are the same as in the output of commands: `row` is an object of `rooda runs --json`, `usage` one of
 `rooda usage --by iteration --json`, and `why` has those of `rooda why --json`.
 """
 
@@ -20,8 +21,8 @@ from rooda.run.spending import Used, usage_row
 from rooda.settings.where import Where
 from rooda.views.lines import LEVELS, PROGRAMS, is_for, lines
 
-MOST_LINES = 100  # lines shown of an iteration
-BROKEN = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)  # by a log that was edited
+MOST_LINES = 100  # number of lines of an iteration that are shown
+BROKEN = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)  # raised by a log that was edited
 
 
 def find(workspace: str, run: str, log: Callable[[str], SessionLog] = SessionLog) -> PastRun | None:
@@ -62,7 +63,7 @@ def _why(run: PastRun, here: Where, running: bool, hidden: tuple[str, ...]) -> I
 
 
 class _Iterations:
-    """The iterations of a run, made from its events one by one."""
+    """Builds the iterations of a run from its events one by one."""
 
     def __init__(self, run: PastRun, running: bool, used: list[Used]) -> None:
         self._run, self._running = run, running
@@ -74,7 +75,7 @@ class _Iterations:
             self._used.setdefault(call.number, []).append(call)
 
     def made(self) -> Iterator[Json]:
-        """Yield the iterations, oldest first; iteration 0 has what happened before the first."""
+        """Yield the iterations, oldest first. Iteration 0 has the events before the first iteration."""
         newest = max(self._found, default=0)
         for number in sorted({*self._found, *self._used}):
             one, calls = self._of(number), self._used.get(number, [])

@@ -1,6 +1,6 @@
-"""Renders a run as pieces of HTML: for the page, which replaces the pieces that change, and for an export.
+"""Renders a run as pieces of HTML, for the page, which replaces changed pieces, and for an export.
 
-A piece is keyed by `container/name`, or by the name of its container if that has only one.
+A piece is keyed by `container/name`, or by the name of its container if the container has only one piece.
 """
 
 import os
@@ -16,11 +16,11 @@ from rooda.page.html import Html, join, tag
 from rooda.run.spending import dollars
 
 Pieces: TypeAlias = dict[str, Html]
-Show: TypeAlias = Callable[[str, Json], Html]  # an element with this title for a file of a run, or for a diff
+Show: TypeAlias = Callable[[str, Json], Html]  # returns an element with this title for a file of a run, or for a diff
 NOTHING = "–"
 PASS = "pass"
-MOST_CHARTED = 500  # iterations in the chart
-MOST_LISTED = 300  # iterations and decisions in the lists
+MOST_CHARTED = 500  # number of iterations in the chart
+MOST_LISTED = 300  # number of iterations and decisions in the lists
 KEPT = ("success", "completed", "landed", PASS)
 BAD = ("failure", "failed", "damaged", "unreadable", "foreign")
 ASKS = ("parked", "needs you")
@@ -49,7 +49,7 @@ def plural(count: int, word: str) -> str:
 
 
 def moment(ts: str, most: int = 19) -> Html:
-    """Return a time stamp as local date and time, of which `most` characters are shown."""
+    """Return a timestamp as local date and time, cut after `most` characters."""
     return tag("time", clock.local(ts)[:most], datetime=ts) if ts else Html(NOTHING)
 
 
@@ -59,13 +59,13 @@ def title(row: Json) -> str:
 
 
 def short(path: str) -> str:
-    """Return a path from the home folder."""
+    """Return a path with the home folder abbreviated as `~`."""
     home = os.path.expanduser("~")
     return f"~{path[len(home) :]}" if path.startswith(f"{home}{os.sep}") else path
 
 
 def pieces(facts: Json, show: Show, actions: str = "", asking: str = "") -> Pieces:
-    """Return the pieces of a run's view. `actions` and `asking` are the page's controls; an export has none."""
+    """Return the pieces of a run's view. `actions` and `asking`: the page's controls; an export has none."""
     newest_first = [*reversed(facts["iterations"])]
     found = {
         "head": _head(facts, actions),
@@ -82,7 +82,7 @@ def pieces(facts: Json, show: Show, actions: str = "", asking: str = "") -> Piec
 
 
 def body(found: Pieces, live: str = "") -> Html:
-    """Lay the pieces out. `live`: what the page shows of the agent's words while it works."""
+    """Return the pieces laid out in their containers. `live`: the element for the agent's words while it works."""
     main = (
         live,
         tag("h2", "Iterations"),
@@ -105,7 +105,7 @@ def body(found: Pieces, live: str = "") -> Html:
 
 
 def of(found: Mapping[str, Html], container: str) -> Iterator[Html]:
-    """Yield the pieces of a container."""
+    """Yield those of the pieces whose key names this container."""
     return (html for key, html in found.items() if key.partition("/")[0] == container)
 
 
@@ -150,7 +150,7 @@ def _figures(facts: Json) -> Html:
 
 
 def _run_time(row: Json) -> Html:
-    """Return how long a run has taken; a script counts on while it runs."""
+    """Return how long a run has taken. While the run works, a script in the browser updates the time."""
     began = clock.now() - float(row["elapsed"]) if row["state"] == "running" else None
     return tag("span", format_seconds(row["elapsed"]), data_began=began and f"{began:.0f}")
 
@@ -163,7 +163,7 @@ def _changes(row: Json) -> str:
 
 
 def _chart(iterations: list[Json]) -> Html:
-    """Return a place for the chart, with its figures; a script draws it."""
+    """Return the element in which a script draws the chart, with the chart's figures."""
     points = [
         [each["number"], (each["usage"] or {}).get("cost"), token_count(each["usage"])]
         for each in iterations[-MOST_CHARTED:]
@@ -179,7 +179,7 @@ def _chart(iterations: list[Json]) -> Html:
 
 
 def token_count(usage: Json | None) -> int | None:
-    """Return the tokens of an iteration; None if they are not known."""
+    """Return the tokens of an iteration; None if they are unknown."""
     known = usage and usage["calls"] > usage["calls_without_usage"]
     return sum(usage[key] for key in ("input", "output", "cached", "written")) if usage and known else None
 

@@ -1,4 +1,4 @@
-"""The web server of `rooda page`: what it answers, and how it starts and ends. Loaded only by that command."""
+"""The web server of `rooda page`: its answers, its start and its end. Loaded only by that command."""
 
 import asyncio
 import os
@@ -32,14 +32,14 @@ from rooda.tasks.store import place_of
 STATIC = os.path.join(os.path.dirname(os.path.abspath(__file__)), "static")
 TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-LARGEST = 100_000  # bytes of a request
+LARGEST = 100_000  # bytes of a request's body
 ENDINGS = (2, 15, 1)  # SIGINT, SIGTERM, SIGHUP
-GRACE = 0.3  # seconds for open requests to end
-PING = 25  # seconds between two signs of life on a stream in which nothing happens
+GRACE = 0.3  # seconds that open requests have to end
+PING = 25  # seconds between two signs of life on a stream without events
 
 
 class Stream(EventSourceResponse):
-    """A stream of events, which ends when the page's own generator ends; nothing polls for a shutdown."""
+    """A stream of events that ends when the page's generator ends, without polling for a shutdown."""
 
     @staticmethod
     async def _listen_for_exit_signal() -> None:
@@ -47,7 +47,7 @@ class Stream(EventSourceResponse):
 
 
 class Page:
-    """The requests of browsers."""
+    """Answers the requests of browsers."""
 
     def __init__(self, here: Where, watch: Watch, guard: Guard) -> None:
         self._watch, self._guard = watch, guard
@@ -97,7 +97,7 @@ class Page:
         return Stream(_pieces(found), ping=PING, send_timeout=PING)
 
     async def data(self, request: Request) -> Response:
-        """Return what the page shows as JSON: objects of the commands."""
+        """Return the page's data as JSON, with the same objects as the commands' --json."""
         channel = await self._channel(request)
         if channel is None:
             return PlainTextResponse("There is no such run.", 404)
@@ -120,7 +120,7 @@ class Page:
             return PlainTextResponse(f"This can't be read: {problem}", 404)
 
     async def act(self, request: Request) -> Response:
-        """Carry out an action as a `rooda` command of its own."""
+        """Carry out an action by starting a `rooda` command."""
         try:
             typed = loads(await _body(request))
             words = {str(key): str(value) for key, value in typed.items()}
@@ -155,7 +155,7 @@ class Page:
         return Response(files.read_ours(os.path.join(STATIC, name)), media_type=kind)
 
     async def metrics(self, request: Request) -> Response:
-        """Return numbers only; with names for who may read the page."""
+        """Return metrics. At the address that needs no token they have no names of loops or workspaces."""
         named = request.url.path != METRICS
         return PlainTextResponse(await in_thread(lambda: self._metrics(named)), media_type=METRICS_TYPE)
 
@@ -169,7 +169,7 @@ def _number(text: str) -> int:
 
 
 def _again(here: Where) -> list[str]:
-    """Return the options with which `rooda tasks run` was started before, if it was cut off."""
+    """Return the options of the last `rooda tasks run`, if that run was cut off."""
     try:
         return [str(word) for word in started.cut_off(place_of(here.workspace)).get("words", ())]
     except RoodaError:
@@ -183,7 +183,7 @@ async def _pieces(found: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 async def _body(request: Request) -> bytes:
-    """Return the body of a request. Raises ValueError if it is too large, or not JSON by its type."""
+    """Return the body of a request. Raises ValueError if it is too large, or if its type is not JSON."""
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
         raise ValueError("type")
     found = b""
@@ -199,7 +199,7 @@ def _said(status: int, text: str) -> Response:
 
 
 class Guarded:
-    """Refuses what the guard refuses, before anything else looks at a request; adds the headers of every answer."""
+    """Middleware that refuses requests which the guard refuses, and adds headers to every answer."""
 
     def __init__(self, app: ASGIApp, guard: Guard) -> None:
         self._app, self._guard = app, guard
@@ -241,7 +241,7 @@ def _with_headers(send: Send) -> Send:
 
 
 class Server(uvicorn.Server):
-    """A server that sleeps until a signal ends it, instead of looking ten times a second whether it should end."""
+    """A server that sleeps until a signal ends it, instead of checking ten times a second whether to end."""
 
     def __init__(self, config: uvicorn.Config, watch: Watch) -> None:
         super().__init__(config)

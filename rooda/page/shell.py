@@ -1,4 +1,4 @@
-"""The frames around what the page shows: title, navigation, the dialog for actions, scripts and styles."""
+"""Renders the frame of each page: title, navigation, the dialog for actions, scripts and styles."""
 
 from collections.abc import Sequence
 
@@ -33,13 +33,13 @@ def run(body: Html, row: Json, seen: int) -> str:
 
 
 def words() -> Html:
-    """Return the place for the agent's words while it works."""
+    """Return the element for the agent's words while it works."""
     head = tag("h2", "The agent says")
     return tag("section", head, tag("pre", tabindex="0", id="words", data_keep=True), id="live", hidden=True)
 
 
 def _dialog() -> Html:
-    """Return the dialog in which an action asks for a text or limits, or shows what a command said."""
+    """Return the dialog in which an action asks for a text or limits, or shows the output of a command."""
     field = tag("textarea", name="text", rows="4", aria_label="Text")
     limits = (
         _limit("iterations", "Iterations", "such as 8"),
@@ -81,8 +81,8 @@ def missing() -> str:
 def refused(why: str, again: bool) -> str:
     """Return the page of a refused request.
 
-    `again`: load it again, once. A browser that was led here by a file does not send the new cookie with the first
-    request, because that came from another place; it does with one that comes from this page.
+    `again`: the page reloads itself once. A browser that a file sent here does not add the new cookie to its first
+    request, because the request came from the file; it sends the cookie with a request from this page.
     """
     refresh = tag("meta", http_equiv="refresh", content="0;url=./") if again else ""
     return document("rooda", tag("main", tag("p", why)), head=refresh)

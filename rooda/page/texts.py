@@ -1,4 +1,4 @@
-"""Reads the files of a run that the page shows when they are opened: outputs of gates, an agent's words, diffs."""
+"""Reads the texts of a run that the page loads on demand: outputs of gates, an agent's words, diffs."""
 
 import os
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from rooda.run import folder
 from rooda.settings.where import Where
 from rooda.views.agent_output import readable
 
-MOST = 500_000  # bytes read at the end of a file
+MOST = 500_000  # bytes that are read at the end of a file
 LINES = 20_000
 NO_SNAPSHOTS = """There are no snapshots of this run, so there is no diff.
 Take them with safety = "snapshot" in [loop] of rooda.toml, or with the option --safety snapshot.
@@ -21,7 +21,7 @@ Take them with safety = "snapshot" in [loop] of rooda.toml, or with the option -
 
 
 def text_of(facts: Json, here: Where, asked: Mapping[str, str], hidden: tuple[str, ...]) -> str:
-    """Return the text that a browser asks for, with secrets masked. Raises LookupError if the run has no such text."""
+    """Return the text that a browser requested, with secrets masked. Raises LookupError if the run does not have it."""
     session = asked.get("session", "")
     if session not in facts["sessions"]:
         raise LookupError("the run has no such session")

@@ -1,4 +1,4 @@
-"""Looks at open logs while somebody listens, at most twice a second, and tells the listeners what has changed."""
+"""Reads open logs at most twice a second while a browser listens, and sends the browsers what has changed."""
 
 import asyncio
 import threading
@@ -13,18 +13,18 @@ from rooda.page.pieces import Pieces, event
 from rooda.page.run_channel import RunChannel
 from rooda.settings.where import Where
 
-PAUSE = 0.5  # seconds from one look to the next
+PAUSE = 0.5  # seconds between two looks
 
 T = TypeVar("T")
 
 
 class Channel:
-    """One page, which any number of browsers show: the overview, or the view of a run."""
+    """One page that any number of browsers show: the overview, or the view of a run."""
 
     def __init__(self, run: RunChannel | None = None) -> None:
         self.run, self.pieces = run, Pieces(int(clock.monotonic() * 1000))
         self.looked = float("-inf")
-        self.said = 0  # characters of the agent's words at the last look
+        self.said = 0  # number of characters of the agent's words at the last look
         self.listeners = 0
         self.gone = False
         self.changed = asyncio.Event()
@@ -45,7 +45,7 @@ class Channel:
 
 
 class Watch:
-    """All channels, and the task that looks for them."""
+    """Holds the page's channels, and the background task that looks for changes and publishes them there."""
 
     def __init__(self, here: Where) -> None:
         self.board = Board(here)
@@ -79,13 +79,13 @@ class Watch:
             del self._runs[key]
 
     def forget_looks(self) -> None:
-        """Make the next look see everything, after an action has changed something."""
+        """Make the next look read everything again, because an action has changed something."""
         self._fresh = True
         for each in (self.overview, *self._runs.values()):
             each.looked = float("-inf")
 
     async def _look_now(self, channel: Channel | None) -> None:
-        """Look at the board and at one run, unless that was done just now."""
+        """Look for changes of the board and of one run, unless that was done just now."""
         async with self._lock:
             now = clock.monotonic()
             old = [each for each in (self.overview, channel) if each and now - each.looked > PAUSE]
@@ -93,7 +93,7 @@ class Watch:
                 await self._look(old, fresh=True)
 
     async def run(self) -> None:
-        """Look as long as somebody listens; sleep while nobody does."""
+        """Look for changes while a browser listens; sleep otherwise."""
         while not self.stopping:
             active = [each for each in (self.overview, *self._runs.values()) if each.listeners]
             if not active:
@@ -107,10 +107,10 @@ class Watch:
                 fresh, self._fresh = self._fresh, False
                 await self._look([self.overview, *(each for each in active if each.run)], fresh)
             took, worked = clock.monotonic() - begun, clock.cpu_time() - worked
-            await asyncio.sleep(max(PAUSE - took, worked))  # at most half of a processor
+            await asyncio.sleep(max(PAUSE - took, worked))  # uses at most half of a processor
 
     def stop(self) -> None:
-        """End all streams."""
+        """End all streams to browsers."""
         self.stopping = True
         self._wake.set()
         self._ended.set()
@@ -134,13 +134,13 @@ class Watch:
                 channel.publish()
 
     def _pieces(self, channel: Channel, fresh: bool) -> dict[str, Html] | None:
-        """Return what a page shows now; if that fails, what it showed before, and why it is not current."""
+        """Return what a page shows now. If that fails, return what it showed before, and why it is not current."""
         try:
             if channel.run:
                 return channel.run.look(self.board)
             self.board.look(fresh)
             return board_view.pieces(self.board.open, self.board.finished, self._clocks, self.board.fleet.problem)
-        except Exception as problem:  # whatever an agent wrote into a log, the page goes on
+        except Exception as problem:  # the page continues, whatever an agent wrote into a log
             place = "more" if channel.run else "none"
             shown = {**channel.pieces.html, place: board_view.not_current(place, problem)}
             return None if channel.run and len(shown) == 1 else shown

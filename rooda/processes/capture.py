@@ -50,7 +50,7 @@ def capture(
     The code is 127 if it can't start, 124 on timeout or after `quiet` seconds without output, 125 if it prints more
     than `most` bytes; with `most`, stdin is closed and descendants that keep the pipes open are not waited for.
     `kept`: descriptors that the program keeps open. Raises Interrupted at the user's second ending signal, or at the
-    first if not `brief`, also if the signal killed the program directly.
+    first if not `brief`, even if the signal killed the program directly.
     """
     stop_request = StopRequest(1 if brief else 0)
     try:

@@ -10,7 +10,7 @@ from rooda.processes.signals import Signals
 
 
 class Children:
-    """Programs that run at once, each in its own session; `wake` is the path of the FIFO that ends a sleep."""
+    """Programs that run at once, each in its own session. `wake`: the path of the FIFO that ends a sleep."""
 
     def __init__(self, signals: Signals, wake: str) -> None:
         self._signals, self._running = signals, set[int]()
@@ -42,7 +42,7 @@ class Children:
         return found
 
     def stop(self, number: int = signal.SIGTERM) -> None:
-        """Send a signal to each program that runs; rooda's own loops then save their state and end."""
+        """Send a signal to each running program. Loops of rooda then save their state and end."""
         ending.signal_all(sorted(self._running), number)
 
     def suspend(self) -> None:
@@ -81,6 +81,6 @@ def start_alone(argv: Sequence[str], cwd: str, env: Mapping[str, str], output: s
 
 
 def ended_code(pid: int) -> int | None:
-    """Return the exit code of a program that was started here, once; None while it runs."""
+    """Return the exit code of a program that this process started, only once; None while the program runs."""
     gone, status = os.waitpid(pid, os.WNOHANG)
     return os.waitstatus_to_exitcode(status) if gone else None

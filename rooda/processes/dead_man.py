@@ -1,7 +1,7 @@
 """Runs a small parent process with a dead man's handle: unless proofs of life keep coming, everything below it dies.
 
-A proof carries the moment at which it was asked for, and how long it holds; both come through a pipe. What counts is
-the gap between two proofs, so that a machine that was frozen is noticed although its worker proves its life again as
+A proof has the moment at which it was requested, and how long it is valid; both arrive through a pipe. What counts is
+the gap between two proofs, so that a machine that was frozen is noticed although its worker sends a new proof as
 soon as it thaws. Moments are of the clock that also runs while the machine sleeps.
 """
 
@@ -25,7 +25,7 @@ _pipe = -1  # in the worker: the write end
 
 
 def start() -> None:
-    """Fork: the parent becomes the guardian and never returns, the child goes on as the worker."""
+    """Fork: the parent becomes the guardian and never returns, the child continues as the worker."""
     global _pipe  # noqa: PLW0603 - one per process
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     linux.adopt_orphans()
@@ -54,7 +54,7 @@ def is_guarded() -> bool:
 
 
 def prove(asked: float, holds: float) -> None:
-    """Pass on a proof of life that was asked for at this moment of `clock.uptime`. Does nothing without a guardian."""
+    """Send the guardian a proof of life that was requested at this moment of `clock.uptime`, if there is a guardian."""
     _write(asked, holds)
 
 
@@ -142,7 +142,7 @@ def _guard(worker: int, pipe: int, watched: set[signal.Signals]) -> None:
 
 
 def _reaped(worker: int) -> bool:
-    """Reap the dead; True if the worker is among them."""
+    """Reap ended children; return True if the worker is one of them."""
     found = False
     try:
         while pid := os.waitpid(-1, os.WNOHANG)[0]:

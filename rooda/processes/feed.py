@@ -15,7 +15,7 @@ ENDED, FAILED, LATE = "ended", "failed", "late"
 
 
 class Feed:
-    """The helper. Its stdin gets the lines; it ends at their end, and may print one line that says what failed."""
+    """The helper program. It reads lines from stdin, ends at the end of input, and may print a line about a failure."""
 
     def __init__(self, argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> None:
         """Start the helper. Raises OSError or ValueError if that fails."""
@@ -61,7 +61,7 @@ class Feed:
         return True
 
     def finish(self, seconds: float) -> tuple[str, str]:
-        """End the input and wait for the helper. Return how it ended (ENDED, FAILED or LATE), and what it said."""
+        """Close the input and wait for the helper. Return how it ended (ENDED, FAILED or LATE), and what it printed."""
         deadline = clock.monotonic() + seconds
         while not self._flush() and clock.monotonic() < deadline:
             clock.sleep(STEP)

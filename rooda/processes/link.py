@@ -1,6 +1,6 @@
-"""Asks questions of the process that started this loop, over a Unix socket. Each question and answer is a line of JSON.
+"""Sends questions to the process that started this loop, over a Unix socket. Questions and answers are lines of JSON.
 
-A leg of the fleet loads this; other loops have no such socket.
+Only loops that a worker of the fleet has started load this module.
 """
 
 import json
@@ -18,7 +18,7 @@ class Closed(Exception):
 
 
 class Link:
-    """One connection, for the life of the loop."""
+    """The connection to the other process, kept until the loop ends."""
 
     def __init__(self, path: str, signals: Signals) -> None:
         """Connect to the socket at `path`. Raises Closed if nothing listens there."""
@@ -31,7 +31,7 @@ class Link:
             raise Closed(problem.strerror or str(problem)) from None
 
     def ask(self, question: Json) -> Json | None:
-        """Send a question and return its answer. None if a signal ends the wait; the question stays sent."""
+        """Send a question and return its answer; None if a signal ends the wait, although the question was sent."""
         try:
             self.tell(question)
             while not self._signals.first:
@@ -45,12 +45,12 @@ class Link:
         return None
 
     def tell(self, text: Json) -> None:
-        """Send a text; the next `ask` drops its answer. Raises OSError if the other side is gone."""
+        """Send a text whose answer the next `ask` discards. Raises OSError if the other process is gone."""
         self._number += 1
         self._socket.sendall(json.dumps({**text, "id": self._number}).encode() + b"\n")
 
     def _answers(self) -> list[Json]:
-        """Read what has arrived, and return the whole lines of it. An answer to an earlier question is possible."""
+        """Read the data that has arrived, and return its complete lines. They may answer earlier questions."""
         data = os.read(self._socket.fileno(), CHUNK)
         if not data:
             raise Closed("the other side has closed it")

@@ -68,7 +68,7 @@ def variables() -> dict[str, str]:
 
 
 class Proxy:
-    """The loop's handle on the proxy process of a session."""
+    """The loop's interface to the proxy process of a session."""
 
     def __init__(self) -> None:
         self._line, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -220,7 +220,7 @@ def _listen(line: socket.socket, pid: int, ports: Sequence[int]) -> None:
 
 
 def _accept(line: socket.socket, door: _Door, children: set[int]) -> None:
-    """Accept a connection, and serve it in a process of its own."""
+    """Accept a connection, and serve it in a separate process."""
     try:
         client, _ = door.socket.accept()
     except OSError:

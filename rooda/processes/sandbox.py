@@ -102,7 +102,7 @@ def is_below(path: str, folders: Iterable[str]) -> bool:
 
 @cache
 def program() -> str:
-    """Return the path of bubblewrap; "" if it isn't installed. Only a file of root counts, whatever PATH says."""
+    """Return the path of bubblewrap; "" if it isn't installed. Only a file owned by root counts, whatever PATH says."""
     places = [*os.environ.get("PATH", os.defpath).split(os.pathsep), "/usr/bin", "/usr/local/bin", "/bin"]
     found = (os.path.join(place, PROGRAM) for place in places if os.path.isabs(place))
     return next((path for path in found if os.access(path, os.X_OK) and os.stat(path).st_uid == 0), "")

@@ -221,7 +221,7 @@ class SignalsFromNow:
         self.wait, self.stop_self = signals.wait, signals.stop_self
 
     def report_stopping(self, grace: float, is_agent: bool) -> None:
-        """Report nothing: the run has reported its end."""
+        """Do nothing, because the run has already reported its end."""
 
     @property
     def count(self) -> int:

@@ -20,7 +20,7 @@ RESOURCE_LOOK = 2.0  # seconds between checks of what a process and its descenda
 
 
 class Most(NamedTuple):
-    """What a process and its descendants may use; 0 = no limit."""
+    """The resources that a process and its descendants may use; 0 = no limit."""
 
     memory: int = 0  # bytes
     processes: int = 0
@@ -72,7 +72,7 @@ class Limits:
         return "", min(looks, default=None)
 
     def _exceeds(self, most: Most, now: float) -> bool:
-        """Check what the process and its descendants use, and keep a sentence about the limit that they exceed."""
+        """Check what the process and its descendants use, and keep a sentence about a limit that they exceed."""
         if now - self._measured < RESOURCE_LOOK:
             return False
         self._measured = now

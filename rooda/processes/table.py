@@ -51,7 +51,7 @@ def descendants(pid: int, excluded: Container[int] = ()) -> list[int]:
 
 
 def is_zombie(pid: int) -> bool:
-    """True if the process has exited, reaped or not."""
+    """True if no process runs under this PID: it is a zombie, or gone."""
     info = info_of(pid)
     return info is None or info.state in (b"Z", b"X")
 

@@ -1,4 +1,4 @@
-"""Finds the question that an agent ended its run with, and stores its answer for the next prompt."""
+"""Finds the question with which an agent ended its run, and stores the answer for the next prompt."""
 
 from rooda.errors import Undecided, UsageProblem
 from rooda.run import history, messages

@@ -39,7 +39,7 @@ class BudgetGate:
         self._warned = self._lost_call = False
         self._accounts: dict[str, str] = {}  # account, keyed by the name of its agent
         self._acting: dict[str, str] = {}  # name of the agent in use, keyed by the name of the preferred agent
-        self._known: dict[str, limits.Limit] = {}  # usage limits hit in this session, in case saving them failed
+        self._known: dict[str, limits.Limit] = {}  # usage limits reached in this session, in case saving them failed
         self._began, self._spent, self._earlier = clock.running_time(), Spent(), 0.0
 
     def count_earlier(self, workspace: str, name: str, loop: str, agent: Agent | None) -> None:
@@ -62,10 +62,10 @@ class BudgetGate:
         self._spent = plus(self._spent, spent)
         names = ", ".join(dict.fromkeys(call.run for call in deleted))
         known = f"{dollars(spent.cost)} for {spent.calls} {'call' if spent.calls == 1 else 'calls'}"
-        self._warn(f"the log of {names} is missing; what it spent counts, from the ledger: {known}")
+        self._warn(f"the log of {names} is missing; its cost counts as in the ledger: {known}")
 
     def priced(self, reply: Reply) -> Reply:
-        """Return the reply; if its cost is unknown, set it to the setting `[budget] unknown_call`."""
+        """Return the reply. If its cost is unknown, it gets the cost of `[budget] unknown_call`."""
         made = reply.ended != "not-started" and reply.outcome != USAGE_LIMIT
         if reply.cost is not None or not made or not self._unknown_call:
             return reply
@@ -136,11 +136,11 @@ class BudgetGate:
         self._purse.sync()
 
     def release(self, calls: Sequence[Call]) -> None:
-        """Drop the budget reservations of calls that were admitted but not started."""
+        """Remove the budget reservations of calls that were admitted but not started."""
         self._purse.release(map(transcript_name, calls))
 
     def _report_switch(self, preferred: "Choice", taken: "Choice") -> None:
-        """Emit a warning if the agent in use changes, also when it changes back to the preferred one."""
+        """Emit a warning if the agent in use changes, even if it changes back to the preferred one."""
         before = self._acting.get(preferred.agent.name, preferred.agent.name)
         self._acting[preferred.agent.name] = taken.agent.name
         if before == taken.agent.name:
@@ -190,5 +190,5 @@ def _hint(cause: Cause) -> str:
     if cause.kind == "account":
         return "No further agent is started. Resume then, or with another --agent."
     if cause.lost or cause.problem:
-        return _LOST  # also for a loop that another worker goes on with
+        return _LOST  # also for a loop that another worker continues
     return _TOMORROW if cause.budget in ("day", "agent") else _RAISE

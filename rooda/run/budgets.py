@@ -1,4 +1,4 @@
-"""Decides whether the budgets over all runs of a user allow a call, from what is spent and reserved. Pure."""
+"""Decides from what is spent and reserved whether the budgets over all runs of a user allow a call. Pure."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -10,9 +10,9 @@ from rooda.errors import Cause
 from rooda.run.setup import Budgets
 from rooda.run.spending import Used
 
-RECENT = 172_800.0  # seconds for which a paid call is kept: longer than the longest day
-AHEAD = 86_400.0  # seconds: a call of an earlier boot that is further in the future was recorded by a wrong clock
-CALLS = 20  # latest calls of an agent, from which the cost of its typical call is computed
+RECENT = 172_800.0  # seconds for which a paid call is kept, which is more than the longest day has
+AHEAD = 86_400.0  # seconds; a call before the last boot that is further in the future was recorded with a wrong clock
+CALLS = 20  # number of an agent's latest calls from which the cost of a typical call is computed
 PERCENT = 0.9
 
 
@@ -21,7 +21,7 @@ RUN = "run"  # the budget that this variable sets
 
 
 def shared(budgets: Budgets, environ: Mapping[str, str]) -> Budgets:
-    """Return the budgets with that of the `rooda tasks run` which started this loop, if it has one."""
+    """Return the budgets; if a `rooda tasks run` with a limit started this loop, its budget is included."""
     group, _, limit = environ.get(GROUP, "").partition(":")
     return budgets._replace(run=float(limit), group=group) if group and limit else budgets
 
@@ -36,7 +36,7 @@ class Purse(Protocol):
         """Reserve the expected cost of a call before it starts; return the budget that forbids it, if any."""
 
     def release(self, calls: Iterable[str]) -> None:
-        """Drop the reservations of calls that were not started."""
+        """Remove the reservations of calls that were not started."""
 
     def paid(self, call: str, kind: str, number: int, agent: Agent, reply: Reply) -> None:
         """Record a call that has ended, in place of its reservation."""
@@ -45,7 +45,7 @@ class Purse(Protocol):
         """Return this loop's calls since its session `first`, except those of the sessions in `known`."""
 
     def sync(self) -> None:
-        """Make durable what was recorded; called while an agent works, and before a wait."""
+        """Sync the records to disk; called while an agent works, and before a wait."""
 
     def close(self) -> None:
         """End the session."""
@@ -121,7 +121,7 @@ class Spending:
 
 
 def time_of(paid: Paid, now: Moment) -> float:
-    """Return when a call ended. Corrects for a clock that was set since then, if the machine was not rebooted."""
+    """Return when a call ended. If the clock was set since then, without a reboot, the time is corrected."""
     return now.at - (now.uptime - paid.uptime) if paid.boot == now.boot else paid.at
 
 
@@ -130,7 +130,7 @@ def has_limit(budgets: Budgets, agent: Agent) -> bool:
 
 
 def first_limit(budgets: Budgets, agent: Agent, account: str) -> Cause:
-    """Return the first budget that applies to a call, without its usage; for a budget that can't be checked."""
+    """Return the first budget that applies to a call, without its usage, for when the budgets can't be checked."""
     kinds = (("day", budgets.day), ("project", budgets.project), (RUN, budgets.run), ("agent", agent.budget_day))
     kind, limit = next((each for each in kinds if each[1]), kinds[0])
     return Cause("cost", limit=limit, budget=kind, account=account if kind == "agent" else "")
@@ -139,9 +139,9 @@ def first_limit(budgets: Budgets, agent: Agent, account: str) -> Cause:
 def reached(
     budgets: Budgets, agent: Agent, own: Reservation, open_calls: Iterable[Reservation], spent: Spending, now: Moment
 ) -> Cause | None:
-    """Return the budget that is used up by spending and by the reservations of other open calls; None if none is.
+    """Return the budget that spending and the reservations of other open calls have used up; None if there is none.
 
-    `own` is the reservation that the call would get.
+    `own`: the reservation that the call would get.
     """
     others = [*open_calls]
     kinds = (

@@ -42,7 +42,7 @@ _FROM_TRANSCRIPT = (  # fields that a raw command does not have
 
 
 class AgentCalls:
-    """Calls agents, one or several at once."""
+    """Calls agents: one, or several at once."""
 
     def __init__(
         self,
@@ -99,14 +99,14 @@ class AgentCalls:
         return admitted
 
     def sync_state(self) -> None:
-        """Make the saved state durable; report a failure as an event."""
+        """Sync the saved state to disk; report a failure as an event."""
         try:
             files.sync_replaced()
         except OSError as problem:
             self._events.emit(StateUnsaved(path=problem.filename, why=problem.strerror or str(problem)))
 
     def _with_own_transcript(self, call: Call) -> Call:
-        """Return the call; if it is repeated after a usage limit, give it a label and so a transcript of its own."""
+        """Return the call. If it is repeated after a usage limit, it gets a new label and a new transcript."""
         tries = self._limited.count(agents_call.transcript_name(call)) + 1
         return call if tries == 1 else call._replace(label=f"{call.label or call.kind}-{tries}")
 
@@ -144,7 +144,7 @@ class AgentCalls:
             self._events.emit(TranscriptReplaced(transcript=reply.transcript, now=reply.replaced))
 
     def _judged_again(self, call: Call, reply: Reply) -> Reply:
-        """Return the reply, marked as not retryable if the agent's service refused the request twice in a row."""
+        """Return the reply. If the agent's service refused the request twice in a row, the reply is not retryable."""
         name = call.agent.name
         if reply.once and name in self._refused_once:
             return reply._replace(outcome=CONFIG, retryable=False)
@@ -178,7 +178,7 @@ class AgentCalls:
             raise Interrupted(TERMINATED - 128)
 
     def _on_start(self, pid: int, command: str) -> None:
-        """Record a new agent in the ledger of processes; first of all if its process has no mark to find it by."""
+        """Record a new agent in the ledger of processes, at once if its process has no mark by which to find it."""
         if self._context.marked:
             self._work_ahead()
         self._ledger.record(pid, command)
@@ -189,13 +189,13 @@ class AgentCalls:
         self._events.emit(AgentSilent(since=clock.rfc3339(since), log=log if os.path.isfile(log) else ""))
 
     def _work_ahead(self) -> None:
-        """Sync the state and prepare files while the agent starts, so that the next call need not wait for this."""
+        """Sync the state and prepare files while the agent starts, so that the next call need not wait for that."""
         self.sync_state()
         self._folder.make_spares("agent")
         files.release_replaced()
 
     def _sync(self) -> None:
-        """Sync the ledgers and the journal; called while agents work, since the loop waits anyway."""
+        """Sync the ledgers and the journal to disk; called while agents work, when the loop waits anyway."""
         self._ledger.sync()
         self._events.journal.sync()
         self._gate.sync()

@@ -1,4 +1,4 @@
-"""Reads, commits and undoes what an iteration changed in the work tree; does nothing without a git repository."""
+"""Reads, commits and undoes an iteration's changes of the work tree. Does nothing without a git repository."""
 
 from typing import TYPE_CHECKING
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from rooda.run.recorder import Recorder
 
 _DETACHED = "HEAD is detached: the commits of this run belong to no branch. Keep them: git switch -c NAME"
-_LOST = "Not committed: the earlier work tree is not in git any more. Later changes will be committed"
+_LOST = "Not committed: the earlier work tree is no longer in git. Later changes will be committed"
 
 
 class Changes:
-    """The work tree of one session. Each problem is reported once, and the loop continues.
+    """The work tree, as one session changes it. Each problem is reported once, and the loop continues.
 
     `recorder` takes the session's snapshots, if it has any. `family` names the private index; see `snapshots.index_of`.
     """
@@ -31,7 +31,7 @@ class Changes:
         self._problems = GitProblems(emit)
 
     def tree(self, fresh: bool = True) -> str:
-        """Return the ID of a git tree with the files of the work tree; "" if they can't all be read.
+        """Return the ID of a git tree with the work tree's files; "" if some of them can't be read.
 
         With `fresh` false, return the tree of the snapshot taken when the iteration began, if there is one.
         """
@@ -54,16 +54,16 @@ class Changes:
         return made
 
     def undo(self, number: int) -> str:
-        """Restore the files as they were before iteration `number`; return the ref of what was undone, or ""."""
+        """Restore the files as they were before iteration `number`; return the ref with the undone changes, or ""."""
         return self._recorder.undo(number) if self._recorder else ""
 
     def finish_undo(self, began: str, kept: str) -> None:
-        """Finish an undo that was cut off. It was restoring the snapshot `began`; `kept` has the undone changes."""
+        """Finish an undo that was cut off while it restored the snapshot `began`; `kept` has the undone changes."""
         if self._recorder:
             self._recorder.finish_undo(began, kept)
 
     def begin_repeated(self, began: str) -> None:
-        """Let an undo of the next iteration restore the snapshot `began`."""
+        """Make an undo of the next iteration, which repeats a cut-off one, restore the snapshot `began`."""
         if self._recorder:
             self._recorder.begin_repeated(began)
 

@@ -17,8 +17,8 @@ from rooda.run.setup import Setup
 if TYPE_CHECKING:
     from rooda.run.walls import SessionWalls
 
-READ = 16_384  # bytes at the end of a failed gate's output, in which rooda looks for a line to show
-LONGEST_LINE = 300  # characters of that line
+READ = 16_384  # bytes at the end of a failed gate's output, among which rooda finds a line to show
+LONGEST_LINE = 300  # characters of that line that are shown
 NOT_FOUND = 127  # a shell's exit code if a command does not exist
 
 
@@ -66,7 +66,7 @@ class CommandRunner:
         return Gates(tuple(results))
 
     def _run_gate(self, gate: Gate, command: Command) -> CommandResult:
-        """Run a gate to its end. Its start is reported, and files for later are created, while it works already."""
+        """Run a gate to its end. While it runs, report its start and create files for later."""
 
         def on_start(_: int) -> None:
             self._emit(GateStarted(gate=gate.name))
@@ -78,9 +78,9 @@ class CommandRunner:
         return done
 
     def _explain(self, gates: Sequence[Gate], results: Sequence[GateResult]) -> None:
-        """Report gates of the baseline that are red only in the sandbox, with what helps.
+        """Report gates that are red only in the sandbox, and the settings that would make them green there.
 
-        They run outside only in a workspace in which no agent of an earlier run has worked.
+        The gates run outside of the sandbox only if no agent of an earlier run has worked in the workspace.
         """
         context, red = self._context, {result.name for result in results if result.verdict}
         if not red or not self._walls or self._walls.sandbox.mode == "off" or len(all_of(context.workspace, None)) > 1:

@@ -1,7 +1,7 @@
-"""The ledger of all agent calls of the user's loops, and the budget reservations of calls that have not ended.
+"""Keeps the ledger of all agent calls of the user's loops, and the budget reservations of calls that have not ended.
 
 `<state home>/ledger/<month>.jsonl` has one line for each call. `open/` has a file for each running session, with its
-owner and, if a budget is set, what it has reserved. Everything is written under one lock. If the owner of a session
+owner and, if a budget is set, its reservations. Everything is written under one lock. If the owner of a session
 is dead, the next session settles it: it adds the calls that are in the dead session's log but not in the ledger.
 """
 
@@ -52,8 +52,8 @@ class CostLedger(Purse):
         self._home = dirs.state("ledger")
         self._accounts: dict[str, str] = {}  # account, keyed by agent
         self._reserved: dict[str, Reservation] = {}  # keyed by call
-        self._unwritten: list[bytes] = []  # lines that are not in the file yet
-        self._started: set[str] = set()  # calls that were started and are not recorded yet
+        self._unwritten: list[bytes] = []  # lines that are not written to the file yet
+        self._started: set[str] = set()  # calls that were started but are not recorded yet
         self._spending, self._offsets = Spending(self._project, budgets.group), dict[str, int]()
         self._unsynced = False
         with self._reported():
@@ -115,7 +115,7 @@ class CostLedger(Purse):
                 self._write_session()
 
     def sync(self) -> None:
-        """Write what is not written yet, and sync what a budget needs after a power failure.
+        """Write all pending lines, and sync those that a budget needs after a power failure.
 
         Called while an agent works, and before a wait.
         """
@@ -132,7 +132,7 @@ class CostLedger(Purse):
             files.sync_parent(self._session_file())
 
     def close(self) -> None:
-        """End the session; add the calls whose end was not recorded, as far as its event log has them."""
+        """End the session; add those calls from its event log whose end was not recorded in the ledger."""
         with self._reported(), self._locked():
             self._append()
             if self._started or self._reserved:
@@ -222,13 +222,13 @@ class CostLedger(Purse):
             known.add(used.transcript)
         if session.opening:
             return  # the other reserved calls were not started
-        for call, own in reserved.items():  # the log has disappeared, so each reserved call may have been made
+        for call, own in reserved.items():  # the log was deleted, so each reserved call may have been made
             if call not in known:
                 kind = clock.rfc3339_milli(clock.now()), run, "", run_folder.loop_of(run), 0, "", own.agent
                 yield _charged(Used(*kind, "", 0.0, None, None, "unknown", True, call), own.amount), own.account
 
     def _append(self) -> None:
-        """Write the unwritten lines to the file of the current month, whatever their own timestamps are."""
+        """Append the pending lines to the file of the current month, whatever their own timestamps are."""
         if not self._unwritten:
             return
         descriptor = files.open_append(self._month_file(), 0o600)
@@ -290,7 +290,7 @@ class CostLedger(Purse):
         except (OSError, UsageProblem) as problem:
             if not self._warned:
                 self._warned = True
-                self._warn(f"the ledger of what was spent can't be written: {_in_words(problem)}")
+                self._warn(f"the cost ledger can't be written: {_in_words(problem)}")
 
 
 def records(home: str, first_run: str = "") -> Iterator[Json]:
@@ -352,7 +352,7 @@ def _months(home: str, first: str | None) -> list[str]:
 
 
 def _line(used: Used, workspace: str, project: str, account: str, settled: bool = False, group: str = "") -> bytes:
-    """Return the line of a call. A key that has the meaning of an event's field also has its name."""
+    """Return the line of a call. A key with the meaning of an event's field has the name of that field."""
     facts = used._asdict()
     usage = facts.pop("usage")
     record = {"v": VERSION, **facts, "usage": usage and usage._asdict(), "display": facts.pop("number")}

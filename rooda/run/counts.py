@@ -1,4 +1,4 @@
-"""Counts of a user's iterations and failures, for metrics: they stay when runs are deleted.
+"""Counts a user's iterations and failures for metrics. The counts stay when runs are deleted.
 
 `<state home>/counts/<month>.jsonl` has one line for each iteration that ended, and one for each run that failed
 without a failed iteration. Tokens and cost are in the ledger (`run/cost_ledger.py`).
@@ -27,7 +27,7 @@ CAUSES = (
 
 
 def cause_of(calls: Sequence[Json], gates: Sequence[Json]) -> str:
-    """Return why an iteration failed: the latest call that failed, else the gates, else its result was rejected."""
+    """Return why an iteration failed: its latest failed call, else its gates, else the rejection of its result."""
     found = [cause for call in reversed(calls) if (cause := _of_call(call))]
     return found[0] if found else GATES if any(gate.get("verdict") != "pass" for gate in gates) else REJECTED
 
@@ -45,14 +45,14 @@ def _of_call(call: Json) -> str:
 
 
 class Counting:
-    """Counts the iterations of one session. A count that can't be written is dropped; the loop continues."""
+    """Counts the iterations of one session. If a count can't be written, it is lost, and the loop continues."""
 
     def __init__(self, workspace: str, owner: Owner, run: str) -> None:
         place = {"workspace": os.path.realpath(workspace), "loop": owner.kind.name, "name": owner.name, "run": run}
         self._place, self._ends = place, owner.kind.turn_ends
         self._calls: list[Json] = []
         self._gates: list[Json] = []
-        self._failed = False  # the latest iteration failed
+        self._failed = False  # True: the latest iteration failed
         self._descriptor = -1
         self.events = ("iteration.started", "agent.ended", "gate.ended", "run.ended", *self._ends)
 
@@ -102,7 +102,7 @@ class Totals:
         self._offsets: dict[str, int] = {}
 
     def refresh(self) -> "Totals":
-        """Read the lines added since the last call. A file that can't be read is left out."""
+        """Read the lines added since the last call. Skip files that can't be read."""
         for record in self._added("ledger"):
             if call := history.call_of(record, record):
                 self.tokens += call.tokens

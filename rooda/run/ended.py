@@ -37,7 +37,7 @@ def moments(record: Json, by_reason: Mapping[str, str]) -> list[str]:
 
 # The states of a run. All screens and --json use these words, even where the files of a loop use others.
 RUNNING, WAITING, PAUSED, INTERRUPTED, PARKED = "running", "waiting", "paused", "interrupted", "parked"
-QUESTION = "question"  # the end reason of a run whose agent asks a person
+QUESTION = "question"  # the end reason of a run whose agent asks the user
 COMPLETED, FAILED_STATE, STOPPED, CANCELLED = "completed", "failed", "stopped", "cancelled"
 STATES = (RUNNING, WAITING, PAUSED, INTERRUPTED, PARKED, COMPLETED, FAILED_STATE, STOPPED, CANCELLED)
 _OF_FILE = {  # status words in the files of all kinds; for those in _OPEN the end of the last session decides
@@ -53,7 +53,7 @@ _QUIT = 3  # SIGQUIT comes from a keyboard
 
 
 def of_file(word: str, reason: str = "") -> str:
-    """Return the state that a status word in a loop's files means; an unknown word is returned unchanged."""
+    """Return the state for a status word in a loop's files. An unknown word is returned unchanged."""
     return PAUSED if (word, reason) == (STOPPED, _AT_ITERATIONS) else _OF_FILE.get(word, word)
 
 
@@ -91,7 +91,7 @@ def of_end(record: Json) -> str:
 
 
 def cut_off(ended: Json | None, asked: bool, order: str) -> bool:
-    """True if a crash, a shutdown or a closed terminal ended the run, rather than the user or the run itself.
+    """True if a crash, a shutdown or a closed terminal ended the run, and not the user or the run itself.
 
     `ended` is the `run.ended` event of its newest session; None means that rooda or the machine crashed. SIGTERM
     or SIGHUP without an order means a shutdown or a closed terminal. `asked` is true if a question waits for the user.
@@ -101,7 +101,7 @@ def cut_off(ended: Json | None, asked: bool, order: str) -> bool:
 
 
 def at_limit(ended: Json | None) -> str:
-    """Return a sentence on the limit that ended the run; "" if none did. Without a `cause`, the log's note is used."""
+    """Return a sentence about the limit that ended the run; "" if none did. Without a `cause`, use the log's note."""
     found = ended or {}
     if found.get("reason") not in _LIMITS:
         return ""

@@ -144,7 +144,7 @@ class SessionEnd(Event, name=""):
     # `removed` since the start of the run, and `commits`; `sandbox_off`, why `auto` found no sandbox;
     # the guarded files `restored` and the hosts `refused`
     summary: Summary
-    mac: str = ABSENT  # only if the user has a key: signature of all lines up to and including this one without `mac`
+    mac: str = ABSENT  # only if the user has a key: signature of all lines up to this one, without its `mac`
 
 
 class PromptAssembled(Event, name="prompt.assembled"):
@@ -192,7 +192,7 @@ class AgentEnded(Event, name="agent.ended"):
     # true: a procedure's raw command printed more than `max_output_buffer`; only the end was searched for signals
     truncated: bool
     promise: Promise  # the agent's promise signal, if promise signals are on
-    question: str = ABSENT  # only if the agent asks a person, in a line `<question>…</question>` of its final message
+    question: str = ABSENT  # only if the agent asks something in a line `<question>…</question>` of its final message
     note: str  # why the agent could not be started or ended
     swept: int  # number of processes that the agent left running and rooda ended
     # only if the transcript is read: what the CLI reported about the call
@@ -207,7 +207,7 @@ class AgentEnded(Event, name="agent.ended"):
     cost: float | None = ABSENT
     # `reported` by the CLI, `computed` from tokens and prices, or `assumed` because of `[budget] unknown_call`
     cost_source: Annotated[str, "reported", "computed", "assumed", "unknown"] = ABSENT
-    lost: bool = ABSENT  # true: the transcript or this log disappeared during the call, so its usage is unknown
+    lost: bool = ABSENT  # true: the transcript or this log disappeared during the call, so the call's usage is unknown
     model: str = ABSENT  # only if the transcript is read: the model as the CLI names it
     turns: int = ABSENT  # only if the transcript is read: number of answers of the model
     tools: int = ABSENT  # only if the transcript is read: number of tool calls
@@ -275,11 +275,11 @@ class WorkBegan(Event, name="work.began"):
     """The work tree at the start of the run. Only in a git repository with a commit."""
 
     head: str  # commit of HEAD
-    dirty: Mapping[str, list[int]]  # uncommitted files: size in bytes, and time of change in nanoseconds
+    dirty: Mapping[str, list[int]]  # each uncommitted file with its size in bytes and its time of change in nanoseconds
 
 
 class RunUsed(Event, name="run.used"):
-    """At a resume: what the agents of the run's earlier sessions used."""
+    """What the agents of the run's earlier sessions used. Emitted at a resume."""
 
     calls: int
     cost: float  # dollars, without the calls of unknown cost
@@ -303,7 +303,7 @@ class SnapshotTaken(Event, name="snapshot.taken"):
     """A snapshot of the work tree was taken. Only with `safety = "snapshot"`; see [the safety net](safety.md)."""
 
     iteration: int
-    # whether it was taken before or after the iteration; `undo`: it keeps what rooda undoes next (`on_red`)
+    # taken before or after the iteration; `undo`: the snapshot keeps the changes that rooda undoes next (`on_red`)
     moment: Annotated[str, "before", "after", "undo"]
     number: int  # number of the snapshot in the run: 1, 2, 3, …
     ref: str  # git ref of the snapshot
@@ -311,16 +311,16 @@ class SnapshotTaken(Event, name="snapshot.taken"):
 
 
 class SnapshotOmitted(Event, name="snapshot.omitted"):
-    """Private files, which no other user may read, are not in the snapshots. See [the safety net](safety.md)."""
+    """rooda left private files, which no other user may read, out of the snapshots. See [the safety net](safety.md)."""
 
     paths: list[str]  # relative to the repository; each file is reported once in a session
 
 
 class FilesRestored(Event, name="files.restored"):
-    """An agent or a gate changed files that start something for people or tools. rooda put them back."""
+    """An agent or a gate changed guarded files, which people or tools execute. rooda put them back."""
 
     paths: list[str]  # relative to the top of the repository, else to the workspace
-    kept: str  # the folder that has what the agent wrote
+    kept: str  # the folder in which rooda keeps what was written
 
 
 class NetworkRefused(Event, name="network.refused"):
@@ -330,11 +330,11 @@ class NetworkRefused(Event, name="network.refused"):
 
 
 class SandboxChosen(Event, name="sandbox.chosen"):
-    """The session's agents or commands are to run in a sandbox."""
+    """The settings ask for a sandbox for the session's agents or commands."""
 
-    # whether agents and commands are in it; `off`: `auto` asked for it, and there is none
+    # whether agents and commands run in it; `off`: the setting is `auto`, and no sandbox works here
     mode: Annotated[str, "off", "workspace", "read-only"]
-    why: str  # why there is none, or none for the agent, else empty
+    why: str  # why there is no sandbox, or none for the agent; else empty
 
 
 class QuestionAsked(Event, name="question.asked"):
@@ -362,7 +362,7 @@ class Stopping(Event, name="stopping"):
 
 
 class NotesGiven(Event, name="notes.given"):
-    """The prompt has notes of the user (`rooda say`)."""
+    """The prompt contains notes from the user (`rooda say`)."""
 
     notes: list[str]  # the texts, oldest first
 

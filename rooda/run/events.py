@@ -28,7 +28,7 @@ class Digest:
         self._lines: list[bytes] = []  # not hashed yet
 
     def add(self, line: bytes) -> None:
-        """Add a line, including its line end."""
+        """Add a line, including its newline."""
         self._lines.append(line)
         if len(self._lines) >= MOST_HELD:
             self.settle()
@@ -39,19 +39,19 @@ class Digest:
         self._lines.clear()
 
     def signature(self, line: bytes) -> str:
-        """Return the signature of the log including this line, its last; "" without a key."""
+        """Return the signature of the log up to and including this line, the last one; "" without a key."""
         self.settle()
         return signing.mac(self._what, self._hash.digest() + line)
 
     def covers(self, line: bytes) -> bool:
-        """True if the line carries a valid signature of this user that covers it and all lines before it."""
+        """True if the line has this user's valid signature of itself and of all lines before it."""
         self.settle()
         record, signature = signing.parted(line)
         return signing.is_ours(self._what, self._hash.digest() + record, signature)
 
 
 class Journal:
-    """Appends events to the log, each in one write. An event that can't be written is dropped; the loop continues."""
+    """Appends events to the log, each in one write. If one can't be written, it is lost, and the loop continues."""
 
     def __init__(self, folder: RunFolder, **always: Any) -> None:
         self._folder = folder
@@ -102,7 +102,7 @@ class Journal:
             self.close()
 
     def has_vanished(self) -> bool:
-        """True if this session's log was deleted or replaced; the next event then begins a new log."""
+        """True if this session's log was deleted or replaced. The next event then begins a new log."""
         try:
             if self._descriptor < 0 or os.path.samestat(os.lstat(self._path), os.fstat(self._descriptor)):
                 return False
@@ -112,7 +112,7 @@ class Journal:
         return True
 
     def sync(self) -> None:
-        """Sync durable events to disk; called while an agent works, since the loop waits anyway."""
+        """Sync durable events to disk; called while an agent works, when the loop waits anyway."""
         self._digest.settle()
         try:
             if self._unsynced and self._descriptor >= 0:
@@ -156,7 +156,7 @@ class Events:
         self._routes: dict[str, Route] = {}
 
     def subscribe_ahead(self, subscriber: AheadSubscriber, events: Container[str]) -> None:
-        """Call `subscriber` before any of these events is written."""
+        """Call `subscriber` with each of these events before the event is written."""
         self._ahead.append((subscriber, events))
         self._routes.clear()
 

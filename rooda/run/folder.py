@@ -21,7 +21,7 @@ MEMORY = "/dev/shm"  # in memory, so it has space even if the disk is full
 
 
 class RunFolder:
-    """Writes the files of a run; switches to a temporary folder if that fails."""
+    """Writes the files of a run. If that fails, it switches to a temporary folder."""
 
     def __init__(self, workspace: str, run: str) -> None:
         self.run = run
@@ -54,7 +54,7 @@ class RunFolder:
         return path
 
     def output(self, name: str) -> tuple[str, int]:
-        """Create an empty output file; return its path and descriptor. The descriptor is -1 if no disk has space."""
+        """Create an empty output file; return its path and its descriptor, which is -1 if no disk has space."""
         path = os.path.join(self.ready(), name)
         try:
             return path, files.require_space(self._renamed(path) or files.create_output(path))
@@ -67,9 +67,9 @@ class RunFolder:
             return path, -1
 
     def make_spares(self, after: str) -> None:
-        """Create as many files in advance as were needed after the last process of this kind, while this one works.
+        """Create as many spare files as were needed after the last process of this kind, while the current one works.
 
-        Done between two processes it could take longer than all other work there: ext4 skips the inodes of recently
+        Between two processes this could take longer than all other work there: ext4 skips the inodes of recently
         deleted files one by one.
         """
         self._needed[self._after], self._after, self._taken = self._taken, after, 0
@@ -82,7 +82,7 @@ class RunFolder:
             pass  # `output` will fail the same way and report it
 
     def take_back(self, path: str) -> None:
-        """Keep an output file that is still empty as a spare one."""
+        """Keep an output file as a spare file if it is still empty."""
         spare = os.path.join(self._path, f"{SPARE}-{len(self._spares)}")
         try:
             files.rename(path, spare, synced=False)
@@ -92,7 +92,7 @@ class RunFolder:
         self._taken -= 1
 
     def _renamed(self, path: str) -> int:
-        """Rename a spare file to `path` and return its descriptor; 0 if there is none."""
+        """Rename a spare file to `path` and return its descriptor; 0 if there is no spare file."""
         self._taken += 1
         while self._spares:
             spare, descriptor = self._spares.pop()
@@ -107,7 +107,7 @@ class RunFolder:
         return 0
 
     def _written_to_spare(self, path: str, data: bytes) -> bool:
-        """Rename a spare file to `path` and write the data to it; False if there is none."""
+        """Rename a spare file to `path`, and write the data to it; return False if there is no spare file."""
         descriptor = self._renamed(path)
         if not descriptor:
             return False
@@ -152,9 +152,9 @@ def folder_of(workspace: str, run: str) -> str:
 
 
 def transcript_in(folder: str, named: object) -> str:
-    """Return the path of a file named in a run's events: in the run's own folder, whatever folder the event gives.
+    """Return the path in the run's own folder of a file named in the run's events, whatever folder the event names.
 
-    The only exception is a temporary folder of this user, which a run uses if its disk is full.
+    The only exception is a temporary folder of this user, which a run uses if the disk is full.
     """
     path = str(named)
     return path if _is_temporary(os.path.dirname(path)) else os.path.join(folder, os.path.basename(path))
@@ -220,7 +220,7 @@ STOP, PAUSE = "stop", "pause"
 
 
 def leave_order(folder: str, word: str, reason: str = "") -> bool:
-    """Write and sign an order, before its signal is sent; False if the folder can't be written."""
+    """Write and sign an order, before its signal is sent; return False if the folder can't be written."""
     said = secrets.hide(" ".join(readable(reason).split()), secrets.forms(os.environ, (folder,)))
     order = {"order": word, "reason": said, "at": clock.rfc3339(clock.now())}
     try:
@@ -300,7 +300,7 @@ def note_origin(folder: RunFolder, environ: Mapping[str, str], workspace: str, o
 
 
 def place_of(workspace: str) -> dict[str, str]:
-    """Return the workspace and the commit of HEAD, to be signed: the signature is valid only for them."""
+    """Return the workspace and the commit of HEAD. They are signed too, as a signature is valid only for them."""
     return {"workspace": os.path.realpath(workspace), "commit": traces.head_commit(workspace)}
 
 
@@ -320,7 +320,7 @@ def elsewhere(said: Mapping[str, Any], workspace: str) -> str:
 
 
 def origin_of(folder: str) -> Json:
-    """Read how a session was started; {} if missing or invalid.
+    """Read how a session was started; {} if the file is missing or invalid.
 
     `signed` is true if this user signed it, for `workspace` and `commit`.
     """

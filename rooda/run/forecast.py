@@ -40,7 +40,7 @@ def _iteration(calls: Sequence[Used]) -> Iteration:
 
 
 def estimate(values: Sequence[float], count: int) -> Estimate | None:
-    """Estimate the total of `count` iterations, each drawn at random from the past `values`; None without any.
+    """Estimate the total of `count` iterations, each drawn at random from the past `values`; None without values.
 
     Deterministic: the same values give the same estimate.
     """

@@ -19,7 +19,7 @@ NOT_FOUND, NOT_YET = "command not found", "not there yet"
 
 
 def program(command: str) -> str:
-    """Return the program that a simple command starts; "" for a keyword, a builtin, or anything a shell must parse."""
+    """Return the program that a simple command starts; "" for keywords, builtins, and what only a shell can parse."""
     if _META & set(command):
         return ""
     import shlex
@@ -47,7 +47,7 @@ def missing(command: str, workspace: str) -> str:
 
 
 def programs(workspace: str) -> Programs:
-    """Return the tests for names of programs and files in this workspace."""
+    """Return functions that test whether a name is a program or a file in this workspace."""
 
     def is_program(name: str) -> bool:
         path = os.path.join(workspace, name)
@@ -59,11 +59,11 @@ def programs(workspace: str) -> Programs:
 
 
 def is_relative(name: str) -> bool:
-    """True for a path in the workspace, which an agent may create during the run."""
+    """True for a relative path, which an agent may create in the workspace during the run."""
     return os.sep in name and not os.path.isabs(name)
 
 
 def why_not_found(command: str, workspace: str) -> str:
-    """Return the verdict on a gate that exited with 127."""
+    """Return the verdict on a gate that exited with 127: command not found, or not there yet."""
     name = missing(command, workspace)
     return NOT_YET if is_relative(name) else NOT_FOUND

@@ -117,7 +117,7 @@ def _split(command: str) -> list[str] | None:
 
 
 def _of_path(words: Sequence[str], has_name: bool, programs: Programs) -> str:
-    """Return why a command of one word is not a gate: a file that can't be executed, or an unknown word; else ""."""
+    """Return why a command of one word is not a gate: not an executable file, or an unknown word; else ""."""
     if len(words) != 1 or programs.is_program(words[0]):
         return ""
     if "/" in words[0] or programs.exists(words[0]) or re.search(r"\w\.[a-z]{1,5}$", words[0]):
@@ -126,7 +126,7 @@ def _of_path(words: Sequence[str], has_name: bool, programs: Programs) -> str:
 
 
 def _parts(words: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the simple commands that `words` consist of, without leading assignments and words such as `env`."""
+    """Yield the simple commands in `words`, without leading assignments and words such as `env`."""
     part: list[str] = []
     for word in [*words, ";"]:
         if word in _SEPARATORS:
@@ -203,14 +203,14 @@ def _of_endless(program: str, rest: Sequence[str], plain: Sequence[str], options
 
 
 def _options(rest: Sequence[str]) -> set[str]:
-    """Return the options without their values, and those whose value decides, as they are."""
+    """Return the options without their values; options whose value matters keep it."""
     options = {word for word in rest if word.startswith("-")}
     none = {"--output=none"} if ("-o", "none") in pairwise(rest) else set()
     return options | {word.partition("=")[0] for word in options} | none
 
 
 def _own_words(program: str, rest: Sequence[str]) -> list[str]:
-    """Return the words that may name an action. What follows a test runner selects tests."""
+    """Return the words that may name an action. Words after a test runner only select tests."""
     if program in ("pytest", "py.test"):
         rest = []
     elif program in ("cargo", "go") and rest[:1] == ["test"]:
@@ -224,7 +224,7 @@ def _is_own_word(word: str) -> bool:
 
 
 def _writing(words: Sequence[str], options: set[str]) -> str:
-    """Return the first word that means that the command writes files; "" for a formatter that only checks."""
+    """Return the first word by which the command writes files; "" for a formatter that only checks."""
     checks = bool(options & _ONLY_CHECKS) or any("check" in map(str.lower, _NAME_PART.findall(word)) for word in words)
     for place, word in enumerate(words):
         for part in _parts_of(word) if place else word.lower().split(":"):

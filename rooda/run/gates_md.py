@@ -1,6 +1,6 @@
 """Reads quality gates and commands from the AGENTS.md of a project. Pure.
 
-A line that looks like a gate but isn't used is kept with the reason, so that the user can see it.
+A line that looks like a gate but is not used is kept with the reason, so that rooda can show it to the user.
 """
 
 import re
@@ -63,7 +63,7 @@ def gates(text: str, path: str = "", programs: Programs = ALL) -> tuple[Gate, ..
 
 
 def commands(text: str, path: str = "", programs: Programs = ALL) -> tuple[Gate, ...]:
-    """Return as gates the labelled and the fenced commands below headings such as "Build/Test/Lint"."""
+    """Return the commands with a label or in a code fence below headings such as "Build/Test/Lint", as gates."""
     return read_commands(text, path, programs).gates
 
 
@@ -157,7 +157,7 @@ class _Reader:
         return [line for line in lines if _prompt(line.text)]
 
     def _script(self, lines: Sequence[Line], shell: str) -> None:
-        """Add lines that depend on each other as one gate."""
+        """Add lines of a script, which depend on each other, as one gate."""
         body = "\n".join(line.text.rstrip() for line in lines)
         shell = "bash" if shell == "bash" and self._programs.is_program("bash") else "sh"
         name = "; ".join(" ".join(line.text.split()) for line in lines)

@@ -1,4 +1,4 @@
-"""Puts back guarded files that an agent in the sandbox has changed: files that make the user's tools run something.
+"""Restores guarded files that an agent in the sandbox changed: files that make the user's tools run something.
 
 They stay writable while the agent runs, since git could not merge or check out otherwise.
 """
@@ -34,7 +34,7 @@ class Seen(NamedTuple):
 
 
 class Restored(NamedTuple):
-    """What was put back, as paths relative to the project, and what could not be."""
+    """The files that were restored, as paths relative to the project, and those that could not be."""
 
     paths: list[str]
     problems: list[str]
@@ -53,7 +53,7 @@ class GuardedFiles:
     def begin(self) -> list[str]:
         """Read the state of the guarded files and the repository's commits before processes start.
 
-        Return the names that can't be guarded since the last call.
+        Return the names that could be guarded at the last call, but no longer can.
         """
         before, too_large = self._unguarded, []
         self._folders = {}
@@ -128,7 +128,7 @@ class GuardedFiles:
         return found
 
     def _open_folders(self, name: str) -> None:
-        """Make folders readable that the processes have closed, so that no file in them is missed."""
+        """Make folders readable again that the processes made unreadable, so that no file in them is missed."""
         waiting = [name]
         while waiting:
             path = waiting.pop()
@@ -151,7 +151,7 @@ class GuardedFiles:
         return any(each == name or each.startswith(name + os.sep) for name in self._allow for each in (path, inside))
 
     def _brought(self, paths: Sequence[str], now: Mapping[str, Seen]) -> set[str]:
-        """Return the paths whose content git brought: that of a commit that no process in a sandbox made."""
+        """Return the paths whose content comes from a commit that no process in a sandbox made."""
         head = traces.head_commit(self._project.workspace)
         merging = traces.merging(self._project.workspace)
         if not paths or (head in ("", self._head) and not merging):

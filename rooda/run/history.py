@@ -1,4 +1,4 @@
-"""Reads the event logs of runs, each `events.jsonl` in one pass. All other modules read them through this one."""
+"""Reads the event logs of runs, each `events.jsonl` in one pass. All other modules use this one to read logs."""
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -104,7 +104,7 @@ class SessionState:
             self.reported_seconds = max(self.reported_seconds or 0.0, float(ran))
 
     def number_of(self, record: Json) -> int:
-        """Return the iteration that the event just added belongs to, as on the screen; in a flow, of the top node."""
+        """Return the iteration, as on the screen, of the event just added; in a flow, that of the top node."""
         number = {**record, **self._number}.get("display", 0)
         return number if isinstance(number, int) else 0
 
@@ -180,7 +180,7 @@ Logs: TypeAlias = Callable[[str], SessionLog]  # returns the log at a path: a ne
 
 
 def sessions(workspace: str, name: str, loop: str, log: Logs = SessionLog) -> list[SessionLog]:
-    """Return the sessions of the newest run, oldest first. Ignores times, since the clock may have been set back."""
+    """Return the sessions of the newest run, oldest first. Times are ignored: the clock may have been set back."""
     found: list[SessionLog] = []
     for folder in reversed(run_folder.all_of(workspace, name)):
         session = log(os.path.join(folder, NAME)).refresh()
@@ -191,7 +191,7 @@ def sessions(workspace: str, name: str, loop: str, log: Logs = SessionLog) -> li
 
 
 def state_of(workspace: str, name: str, loop: str, facts: Json) -> str:
-    """Return the state of a loop, from its newest session and `status`, `running` and `pid` in its files (`facts`)."""
+    """Return the state of a loop from its newest session and its files: `facts` has `status`, `running` and `pid`."""
     found = sessions(workspace, name, loop)
     session = found[-1] if found else SessionLog("")
     if facts["running"]:
@@ -249,7 +249,7 @@ def last_limits(workspace: str, name: str, loop: str) -> Budget:
 def events_of_run(workspace: str, name: str, loop: str, wanted: Collection[str]) -> Iterator[Json]:
     """Yield the events with these names since the last start of a run, oldest first.
 
-    Leaves out sessions that this user did not sign, because text from these events is put into prompts.
+    Sessions that this user did not sign are left out, because text from these events is put into prompts.
     """
     marks = [f'"{each}"'.encode() for each in wanted]
     for session in of_run(workspace, name, loop):
@@ -275,7 +275,7 @@ def is_signed(path: str) -> bool:
 
 
 def sign(path: str) -> None:
-    """Sign a log up to `run.ended`, once the user has seen it; delete all later lines."""
+    """Sign a log up to `run.ended` after the user has seen it; delete all later lines."""
     digest, found = Digest(os.path.basename(os.path.dirname(path))), list[bytes]()
     for _, line in lines(path):
         if _is_end(line):
@@ -335,7 +335,7 @@ def lines(path: str, offset: int = 0) -> Iterator[tuple[int, bytes]]:
 
 
 def located(record: Json, folder: str) -> Json:
-    """Return the event with the path of its output changed to the one in `folder`, the run's own folder."""
+    """Return the event with the path of its output changed to the same name in `folder`, the run's own folder."""
     key = "output" if record["event"] == "gate.ended" else "transcript"
     return {**record, key: run_folder.transcript_in(folder, record[key])} if record.get(key) else record
 
@@ -444,7 +444,7 @@ def _cut_off(started: Json, prices: Pricing) -> Used | None:
 
 
 def count_lost(sessions: Sequence[SessionLog]) -> int:
-    """Return how many sessions of a resumed run have lost the start of their log, so that their usage is unknown."""
+    """Return the number of sessions of a resumed run whose log has lost its start, so that their usage is unknown."""
     if not sessions:
         return 1
     began = sessions[0].opening.get("event") == "run.started"

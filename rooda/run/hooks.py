@@ -59,7 +59,7 @@ class Hooks:
         loop: str,
         cost: Callable[[], float | None],
     ) -> None:
-        """`loop`: its name on the screen. `cost`: returns what the run has cost so far, None if unknown."""
+        """`loop`: the loop's name on the screen. `cost`: returns the run's cost so far, None if unknown."""
         self._hooks, self._moments_by_reason, self._context = hooks, moments_by_reason, context
         self._loop, self._cost = loop, cost
         self._counts = dict.fromkeys(hooks, 0)
@@ -147,7 +147,7 @@ LONGEST = 1500  # characters of a sentence without `[host:workspace]`; Discord a
 
 
 def _sentence(loop: str, event: Json) -> str:
-    """Return one line about an event: which loop, what happened, why, where."""
+    """Return one line about an event: the loop, what happened, why, and where."""
     cost = f", ${event['cost']:.2f}" if event["cost"] else ""
     count = event.get("iterations")
     done = f" after {count} iteration{'' if count == 1 else 's'}" if isinstance(count, int) else ""

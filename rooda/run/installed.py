@@ -1,4 +1,4 @@
-"""Detects that another version of rooda was installed while a loop runs, and keeps the loop from importing it."""
+"""Detects that another version of rooda was installed during a loop, and keeps the loop from importing it."""
 
 import os
 import re
@@ -21,7 +21,7 @@ class Installed:
         self._mark = files.fingerprint(path)
 
     def other_version(self) -> str:
-        """Return the installed version if it differs from the running one; REMOVED if none is installed; else ""."""
+        """Return the installed version if it differs from the running one, REMOVED if none is installed, else ""."""
         mark = files.fingerprint(self._path)
         if mark and mark == self._mark:
             return ""

@@ -1,6 +1,6 @@
-"""Connects a loop to the worker of the fleet that started it: no turn begins before the worker has published the last.
+"""Connects a loop to the fleet's worker that started it: each turn waits until the worker has published the last one.
 
-A loop loads this only if ROODA_LEG names the worker's socket.
+A turn is an iteration. A loop loads this module only if ROODA_LEG names the worker's socket.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ HANDOVER = "handover"  # kind of the Cause that ends a loop because another mach
 
 
 class Leg:
-    """The worker's side of a leg, as the loop sees it."""
+    """The loop's connection to its worker."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -32,9 +32,9 @@ class Leg:
         self._has_call = False  # an agent's call has ended since the last turn was published
 
     def close_turn(self, record: Json) -> None:
-        """Report that a turn is closed; called after its last event is written.
+        """Report the end of a turn; called after the turn's last event is written.
 
-        A loop that ends with this turn is not held: the worker publishes turn and end together once it has exited.
+        A loop that ends with this turn does not wait: the worker publishes turn and end once the loop has exited.
         """
         self._closed = record
         try:
@@ -46,12 +46,12 @@ class Leg:
         self._has_call = True
 
     def close_part(self, record: Json) -> None:
-        """Publish a part of an iteration, too, if an agent worked in it: a take-over does not repeat its calls."""
+        """Publish a part of an iteration if an agent worked in it, so that another worker need not repeat its calls."""
         if self._has_call:
             self.close_turn(record)
 
     def publish(self, event: object = None) -> None:
-        """Wait until the worker has published the closed turn, if there is one.
+        """Wait until the worker has published the ended turn, if there is one.
 
         A signal ends the wait: the worker publishes once more when the loop has ended.
         """
@@ -61,11 +61,11 @@ class Leg:
 
     @property
     def ended(self) -> Cause | None:
-        """Why the worker wants this loop to end; None if it may go on."""
+        """Why the worker wants this loop to end; None if it may continue."""
         return Cause(HANDOVER, problem=self._ending) if self._ending else None
 
     def ask(self, question: Json) -> Json:
-        """Return the worker's answer; {} after a signal. Raises Interrupted if the worker is gone."""
+        """Send a question; return the worker's answer, {} after a signal. Raises Interrupted if the worker is gone."""
         try:
             return self._link.ask(question) or {}
         except Closed:
@@ -120,7 +120,7 @@ class LegPurse(Purse):
         return {"call": self._name(call), "agent": agent.name, "account": account}
 
     def _name(self, call: str) -> str:
-        """Return the call's name in the fleet, where other runs have calls of the same name."""
+        """Return a name for the call that is unique in the fleet, because other runs have calls with the same name."""
         return f"{self._run}/{call}"
 
     def _ask(self, word: str, facts: Json) -> Json:
@@ -137,7 +137,7 @@ class LegPurse(Purse):
 
 
 def connected(path: str, signals: Signals) -> Leg:
-    """Return the leg whose worker listens at `path`. Raises Interrupted if it is gone."""
+    """Return the connection to the worker that listens at `path`. Raises Interrupted if the worker is gone."""
     try:
         return Leg(Link(path, signals))
     except Closed:

@@ -1,4 +1,4 @@
-"""Brings each turn of a loop that works in the clone of a task into the repository that the clone borrows from."""
+"""Copies a task's work from its clone into the user's repository at the end of each iteration of the loop."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from rooda.run.git_problems import GitProblems
 
 
 class Lending:
-    """Publishes HEAD and the newest snapshot before the event that ends a turn is written."""
+    """Fetches a clone's HEAD and newest snapshot into the repository that the clone borrows objects from."""
 
     def __init__(self, top: str, loan: Loan, emit: Emit, newest: Callable[[], str]) -> None:
         """`newest`: returns the commit of the session's newest snapshot, "" if there is none."""
@@ -20,7 +20,7 @@ class Lending:
         self._repo: Repo | None = None
 
     def publish(self, event: Event) -> None:
-        """Publish, unless nothing is new since the last time."""
+        """Fetch HEAD and the newest snapshot, if one of them has changed since the last time."""
         self._problems.attempt(self._publish, "The work is not in the repository yet")
 
     def _publish(self) -> None:

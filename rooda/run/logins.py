@@ -1,4 +1,4 @@
-"""Takes an agent's login and settings along into the HOME of its sandbox, and brings a renewed login back."""
+"""Copies an agent's login and settings into the HOME of its sandbox, and a renewed login back."""
 
 import os
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Messages from other terminals to a loop: notes for its next prompt (`rooda say`), new limits (`rooda set`).
+"""Carries messages from other terminals to a loop: notes for the next prompt (`rooda say`), new limits (`rooda set`).
 
 Each is a signed file in `messages/` of the run's folder. A note is given to the agent in one iteration, and again if
 that iteration is repeated after a crash; a file next to the note has the number of the iteration.
@@ -61,7 +61,7 @@ def has_note(folder: str) -> bool:
 
 
 class Inbox:
-    """The messages to one session, and the notes that earlier sessions of its run have not used."""
+    """The messages to one session, and the notes that the run's earlier sessions did not use."""
 
     def __init__(self, folder: RunFolder, workspace: str, owner: Owner, emit: Emit) -> None:
         self._own_folder = run_folder.folder_of(workspace, folder.run)  # even if the run uses a temporary folder
@@ -88,7 +88,7 @@ class Inbox:
         return [note.text for note in found]
 
     def give_back(self) -> None:
-        """Mark the notes of the current prompt as not given, since the agent was cut off; the next prompt has them."""
+        """Mark the notes of the current prompt as not given, since the agent was cut off. The next prompt has them."""
         for path in self._given:
             files.remove(path.removesuffix(ENDING) + GIVEN)
 
@@ -118,7 +118,7 @@ class Inbox:
                     yield note
 
     def _read(self, folder: str) -> list[Message]:
-        """Return a session's messages; if the disk fails, those that were read last: the user's limits must stay."""
+        """Return a session's messages. If the disk fails, return the last ones read, to keep the user's limits."""
         try:
             self._last[folder] = _messages(folder, self._refuse)
         except OSError:

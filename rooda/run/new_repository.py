@@ -1,4 +1,4 @@
-"""Judges a repository that an agent made in a project that had none: its settings and hooks would run outside."""
+"""Checks a repository that an agent made, whose settings and hooks could start programs outside of the sandbox."""
 
 import os
 import re

@@ -12,7 +12,7 @@ from rooda.run.spending import Spent, Used, total
 
 
 class PastRun(NamedTuple):
-    """One run: its sessions, oldest first, from one start to the next."""
+    """A run: its sessions, oldest first, from one start up to the next."""
 
     sessions: tuple[SessionLog, ...]
     deleted: tuple[Used, ...] = ()  # calls of sessions whose logs were deleted; read from the user's ledger
@@ -90,7 +90,7 @@ def newest_runs(workspace: str, most: int, log: Logs = SessionLog) -> list[PastR
 
 
 def run_of(workspace: str, run: str, log: Logs = SessionLog) -> tuple[PastRun, str] | None:
-    """Return the run that has the session `run`, and the session that began the next one ("": none).
+    """Return the run that has the session `run`, and the session that began the next run ("": none).
 
     Reads only the logs of this run; None if there is no such session.
     """
@@ -132,7 +132,7 @@ def newest_run(workspace: str) -> PastRun | None:
 
 
 def spent(run: PastRun, running: bool, prices: Pricing) -> Spent:
-    """Return the total usage of a run, from all places where costs are recorded."""
+    """Return the total usage of a run, from its logs and from the ledger."""
     return total(calls(run, running, prices))
 
 

@@ -1,6 +1,6 @@
 """Keeps the folders that are HOME in the sandbox: one for each project and CLI, and one for a project's commands.
 
-They outlive a run, since CLIs and toolchains keep caches there.
+They are kept after a run, because CLIs and toolchains have caches there.
 """
 
 import os
@@ -23,7 +23,7 @@ def home_of(top: str, who: str) -> str:
 
 
 def problem() -> str:
-    """Return why no home can be made; "" if it can."""
+    """Return why no home can be made; "" if one can."""
     try:
         dirs.make_state("homes")
     except OSError as problem:
@@ -36,7 +36,7 @@ def problem() -> str:
 
 
 def key_of(path: str) -> str:
-    """Return the name under which the state keeps what belongs to this folder."""
+    """Return the name under which rooda's state keeps the data of this folder."""
     return files.sha256(files.to_bytes(path))[:16]
 
 
@@ -48,7 +48,7 @@ def forget(top: str, common: str) -> None:
 
 
 def of_gone_projects() -> Iterator[tuple[str, str]]:
-    """Yield the homes, and the records of commits, of projects that do not exist any more, and the projects' paths."""
+    """Yield the homes and records of commits of projects that no longer exist, each with the project's path."""
     for kind in ("homes", "commits"):
         place = dirs.state(kind)
         for name in files.list_if_readable(place) if place else ():
@@ -59,7 +59,7 @@ def of_gone_projects() -> Iterator[tuple[str, str]]:
 
 
 def _project(path: str) -> str:
-    """Return the folder that a home, or a record of commits, belongs to; "" if it does not say."""
+    """Return the project of a home or a record of commits; "" if it is not recorded."""
     try:
         if files.is_folder(path):
             return files.to_text(files.read_ours(os.path.join(path, PROJECT)))

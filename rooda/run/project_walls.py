@@ -1,4 +1,4 @@
-"""Decides which paths processes see in the sandbox, and which of them they may change, for a project and its user."""
+"""Decides which paths of a project and its user's HOME processes see and may change in the sandbox."""
 
 import os
 import sys
@@ -54,7 +54,7 @@ def refusal(project: Project) -> str:
 
 
 def prepare(project: Project) -> None:
-    """Create missing folders of GIT_WALLS, since only an existing folder can be mounted read-only."""
+    """Create the missing folders of GIT_WALLS, because only an existing folder can be mounted read-only."""
     for name in GIT_WALLS if project.common else ():
         path = os.path.join(project.common, name)
         if name.endswith("/") and not os.path.lexists(path.rstrip("/")):
@@ -124,7 +124,7 @@ def of_home(project: Project, private: str, env: Mapping[str, str], program: str
 
 
 def _around(folder: str) -> list[str]:
-    """Return the folder to mount for a folder of programs: its whole installation if it has its own, else itself."""
+    """Return the folder to mount for a folder of programs: the whole installation to which it belongs, else itself."""
     real = os.path.realpath(folder)
     parent = os.path.dirname(real)
     packages, found, _ = real.partition(os.sep + "node_modules")

@@ -19,7 +19,7 @@ KEPT = 1_048_576  # characters; a longer text would take memory while the agent 
 
 
 class PromptFile:
-    """Writes prompts to files; an unchanged prompt is written again only if its file has changed."""
+    """Writes prompts to files. An unchanged prompt is written again only if its file was changed."""
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
@@ -31,7 +31,7 @@ class PromptFile:
         return self._last[0] if self._last and files.fingerprint(self._last[0].path) == self._last[1] else None
 
     def text(self) -> str:
-        """Return the text of the last prompt; "" if it is not known any more."""
+        """Return the text of the last prompt; "" if it is no longer known."""
         if self._text:
             return self._text
         last = self.unchanged()

@@ -14,7 +14,7 @@ PIPE_TIMEOUT = 1.0  # seconds to wait for a line from a pipe
 
 
 class Stdin:
-    """Reads one line of stdin per question; keeps the following lines of a pipe for the next questions."""
+    """Reads one line of stdin per question, and keeps the following lines of a pipe for the next questions."""
 
     def __init__(self) -> None:
         self._rest = b""

@@ -81,7 +81,7 @@ class Recorder:
         return kept.ref if kept else ""
 
     def begin_repeated(self, began: str) -> None:
-        """Let an undo of the turn that began with the snapshot `began` restore it, although the turn begins again."""
+        """Make an undo restore the snapshot `began`, although the turn that began with it begins again."""
         what = "The snapshot of the iteration that was cut off can't be read"
         self._first = self._problems.attempt(lambda: snapshot_at(self.taker().repo, began), what)
 
@@ -113,7 +113,7 @@ class Recorder:
         self._problems.attempt(lambda: self._take_from_one_read(wanted), "No snapshot")
 
     def _consequence(self) -> str:
-        """Disable snapshots if git failed at the first one; return a warning that says so."""
+        """If git failed at the first snapshot, take no more; return the words of the warning about that."""
         self._failed = self._taker is None
         return "; the loop continues without snapshots" if self._failed else ""
 

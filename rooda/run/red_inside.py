@@ -45,7 +45,7 @@ class Trial:
         self.seconds = 0.0  # of the last run
 
     def passes(self, command: str, sandbox: Sandbox | None) -> bool:
-        """Run the command; None: outside of a sandbox."""
+        """Run the command with these needs open; None: outside of the sandbox. Return True if it passes."""
         began = clock.monotonic()
         with tempfile.TemporaryDirectory(prefix="rooda-") as folder:
             output = os.path.join(folder, "output")
@@ -67,7 +67,7 @@ class Trial:
         return found or (OUTSIDE,)
 
     def _search(self, command: str) -> tuple[str, ...] | None:
-        """Open all that the gate could need, in steps; then find out what it does need. None if nothing helps."""
+        """Open all that the gate could need, step by step; then find out what it needs. None if nothing helps."""
         until = clock.monotonic() + SEARCH
         here = [Need("hosts", f"localhost:{port}") for port in listening_ports()[:MOST_PORTS]]
         here += [Need("read", path) for path in listening_sockets(self._workspace)]
@@ -171,6 +171,6 @@ def _toml(value: list[str] | str | bool) -> str:
 
 
 def sentence(gate: str, lines: Sequence[str]) -> str:
-    """Return what to say about a gate that is red only in the sandbox."""
+    """Return the sentence about a gate that is red only in the sandbox."""
     text = f"The gate {gate} is red only in the sandbox. What helps, in [sandbox]: {'; '.join(lines)}"
     return f"{text}, or the files that it needs: read, write (docs/sandbox.md)" if OUTSIDE in lines else text

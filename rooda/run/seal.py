@@ -1,4 +1,4 @@
-"""Signs state files whose format is fixed: a separate seal file holds signed hashes of what rooda wrote."""
+"""Signs state files whose format has no place for a signature: a seal file holds signed hashes of what rooda wrote."""
 
 import json
 import os
@@ -43,7 +43,7 @@ class Seal:
         return folder.elsewhere(self._said, self._workspace) if self.signed else folder.UNSIGNED
 
     def cover(self, data: bytes, before: Iterable[str] = ()) -> None:
-        """Seal `data`; of the hashes `before`, keep those that the seal has already.
+        """Seal `data`. Of the hashes `before`, those stay that the seal already has.
 
         Raises OSError if an existing seal can't be replaced.
         """

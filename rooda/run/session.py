@@ -110,7 +110,7 @@ class Session:
                 self.emit(Problem(text=text))
 
     def _connected(self) -> "Leg | None":
-        """Return the leg of the fleet that this loop works in; None for any other loop."""
+        """Return the connection to the fleet's worker that started this loop; None for any other loop."""
         if not (path := os.environ.get(command.IN_LEG)):
             return None
         from rooda.run import leg
@@ -118,7 +118,7 @@ class Session:
         return leg.connected(path, self._signals)
 
     def _telemetry_of(self, owner: Owner) -> "Telemetry | None":
-        """Start the export of this session, and let agents take part in it; None if telemetry is off."""
+        """Start the export of this session, and let agents take part in it; return None if telemetry is off."""
         endpoint = collector(owner.setup, os.environ)
         if not endpoint:
             return None
@@ -132,7 +132,7 @@ class Session:
         return made
 
     def _lend(self, owner: Owner) -> bool:
-        """Publish each turn if this is the clone of a task, which is in no list of workspaces; False if it isn't."""
+        """If this is the clone of a task, publish each iteration in the user's repository; return False if it isn't."""
         if self._leg:
             return True  # its worker publishes
         top = traces.clone_around(self.context.workspace)
@@ -264,7 +264,7 @@ class Session:
         return prompt
 
     def last_prompt(self) -> str:
-        """Return the text of the last prompt; "" if it is not known any more."""
+        """Return the text of the last prompt; "" if it is no longer known."""
         return self._prompt.text()
 
     def check(self, gates: tuple[Gate, ...], iteration: int) -> Gates:
@@ -361,7 +361,7 @@ def _environment(owner: Owner, run: str) -> dict[str, str]:
 def _context(
     workspace: str, owner: Owner, folder: RunFolder, signals: Signals, tick: Periodic | None
 ) -> "tuple[SessionWalls | None, CallContext]":
-    """Return what all processes of a session share, and their sandbox: None without sandbox and limits of resources."""
+    """Return the context of all processes of a session, and their sandbox; None without sandbox and resource limits."""
     marked, env = linux.mark_self(folder.run), _environment(owner, folder.run)
     walls = walls_of(owner.setup, workspace, env)
     return walls, CallContext(workspace, env, folder, signals, tick, marked, walls)

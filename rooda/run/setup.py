@@ -33,7 +33,7 @@ class Hook(NamedTuple):
 
 
 class NewWorktree(NamedTuple):
-    """What a new worktree needs before a loop can work there."""
+    """The settings of [worktree]: how to prepare a new worktree."""
 
     setup: str = ""  # shell command
     copy: tuple[str, ...] = ()  # paths relative to the workspace
@@ -42,7 +42,7 @@ class NewWorktree(NamedTuple):
 
 
 class Sandbox(NamedTuple):
-    """What agents and commands may see, change and reach; `mode` is that of commands, agents have their own."""
+    """What agents and commands may see, change and reach. `mode`: of commands; agents have their own modes."""
 
     mode: str = "off"  # off | auto | workspace | read-only
     network: str = "agent"  # off | agent | on
@@ -100,14 +100,14 @@ class Setup(NamedTuple):
 
 
 def collector(setup: Setup, environ: Mapping[str, str]) -> str:
-    """Return the address to which telemetry is sent; "" = none. The variable beats the setting."""
+    """Return the address to which telemetry is sent; "" = none. The variable overrides the setting."""
     if environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return ""
     return environ.get(OTLP_ENDPOINT, "").strip() or setup.telemetry
 
 
 def is_walled(setup: Setup) -> bool:
-    """True if the session needs what makes a sandbox: for its commands, an agent, or limits of resources."""
+    """True if commands or an agent of the session may need a sandbox, or if resources are limited."""
     agents = (setup.agent, *setup.agent.fallback) if setup.agent else ()
     limits = (setup.sandbox.max_memory, setup.sandbox.max_processes, setup.sandbox.max_output)
     return setup.sandbox.mode != "off" or any(each.sandbox != "off" for each in agents) or any(limits)

@@ -35,7 +35,7 @@ class Used(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """Total usage of several agent calls: of a session, a run, a goal, or a row of `rooda usage`."""
+    """The total usage of several agent calls, as of a session, a run, a goal, or a row of `rooda usage`."""
 
     calls: int = 0
     cost: float = 0.0
@@ -68,7 +68,7 @@ def total(calls: Iterable[Used]) -> Spent:
 
 
 def usage_row(key: str, calls: list[Used]) -> Json:
-    """Return the object of `rooda usage --json` for some calls."""
+    """Return the object with which `rooda usage --json` describes these calls."""
     spent = total(calls)
     tokens = [sum(column) for column in zip(*(call.usage or Usage() for call in calls), strict=True)]
     costs = {source: sum(call.cost or 0.0 for call in calls if call.source == source) for source in _sources(calls)}

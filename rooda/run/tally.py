@@ -33,8 +33,8 @@ class Tally:
         self.cost = 0.0
         self.gates: dict[str, str] = {}  # last verdict of each gate, keyed by name
         self.restored: dict[str, None] = {}  # guarded files that were put back
-        self.refused: dict[str, None] = {}  # hosts that were asked for in vain
-        self.sandbox_off = ""  # why there is no sandbox although one was asked for
+        self.refused: dict[str, None] = {}  # hosts to which connections were refused
+        self.sandbox_off = ""  # why there is no sandbox although the settings ask for one
         self.red_before: list[str] | None = None  # gates that failed before the first iteration, if they were run
 
     def add(self, record: Json) -> None:
@@ -110,5 +110,5 @@ def outcome_of(record: Json) -> str:
 
 
 def is_below_top(record: Json) -> bool:
-    """True if the event is of a flow's node below the top one; in a reflex loop `level` is a phase, A or B."""
+    """True if the event is from a node below a flow's top node. In a reflex loop, `level` is a phase, A or B."""
     return isinstance(level := record.get("level"), int) and level > 0

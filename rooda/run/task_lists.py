@@ -53,7 +53,7 @@ class TaskList(NamedTuple):
 
 
 def read(text: str, name: str = "") -> TaskList:
-    """Read a list of tasks. Raises UnknownForm if it has none. `name`: the file's name, by which TODO.md is known."""
+    """Read a list of tasks. Raises UnknownForm if it has no tasks. `name`: the file's name, such as TODO.md."""
     if re.match(r"\ufeff?\s*(?:\{|\[\s*\{)", text):
         return _json_list(text)
     if found := markdown(text, name):
@@ -292,7 +292,7 @@ _RANGE = re.compile(r"\bT(\d{2,})([a-z]?)(?:[ \t]*(?:[-–—]|to|through)[ \t]*
 
 
 def _spec_kit_items(boxes: list[_Box]) -> tuple[Item, ...]:
-    """Return the tasks. One without [P] waits for all before it in its phase; a phase waits for the one before it."""
+    """Return the tasks. One without [P] waits for all earlier ones of its phase; a phase waits for the last phase."""
     items: list[Item] = []
     phase, before, ahead = None, list[str](), list[str]()  # last ids of the earlier phases, and of this phase
     for box in boxes:
@@ -314,7 +314,7 @@ def _others(ids: Iterable[str], own: str) -> tuple[str, ...]:
 
 
 def _named(words: str) -> Iterator[str]:
-    """Yield the ids that `(depends on T001, T003-T005)` names."""
+    """Yield the ids in words such as `(depends on T001, T003-T005)`."""
     for part in _DEPENDS.findall(words):
         for first, letter, last in _RANGE.findall(part):
             numbers = range(int(first), min(int(last or first), int(first) + 100) + 1)

@@ -1,6 +1,6 @@
 """Feeds the events of a session to the exporter (`rooda/otel`), and gives agents the context of their span.
 
-The exporter is a process of its own, so that the loop waits for no collector, loads no library and opens no connection.
+The exporter is a separate process, so that the loop waits for no collector, loads no library and opens no connection.
 """
 
 import json
@@ -35,7 +35,7 @@ Warn = Callable[[str], None]
 
 
 class Session(NamedTuple):
-    """The session that is exported."""
+    """Facts about the session that is exported."""
 
     workspace: str
     owner: Owner
@@ -118,7 +118,7 @@ class Telemetry:
         self.events = {*_EVENTS, *OPENING, *kind.turn_ends, *kind.turn_events}
 
     def add(self, record: Json) -> None:
-        """Pass an event on."""
+        """Send an event to the exporter."""
         ends, number = self._kind.turn_of(record["event"], record)
         facts: Json = {key: _short(record[key]) for key in _FIELDS if key in record}
         facts |= {key: os.path.basename(str(record[key])) for key in _NAMES if "/" in str(record.get(key, ""))}
@@ -163,7 +163,7 @@ class Telemetry:
 
 
 def _reader(agent: Agent) -> Reader:
-    """Return what is known of an agent's CLI: by its program, else by the format of its output."""
+    """Return the reader of an agent's CLI, found by its program, else by the format of its output."""
     try:
         words = command.argv(agent)
     except ValueError:

@@ -98,7 +98,7 @@ def _entry(key: str, number: int) -> bytes:
 
 
 def _counted(data: bytes, encoding: str) -> int | None:
-    """Return tiktoken's count; None if it is not installed, too slow, fails on the text, or a signal ends it."""
+    """Return tiktoken's count; None if tiktoken is not installed, is too slow, or fails, or if a signal ends it."""
     import sys
 
     from rooda.errors import Interrupted

@@ -25,12 +25,12 @@ def parent_of(traceparent: str) -> Parent | None:
 
 
 def trace_id(workspace: str, begun: str) -> str:
-    """Return the trace of a run and all its resumes. `begun`: the session that started the run."""
+    """Return the ID of the trace of a run and all its resumes. `begun`: the session that started the run."""
     return _hash("trace", workspace, begun)[:32]
 
 
 def span_id(workspace: str, session: str, key: str) -> str:
-    """Return a span of a session. `key`: RUN, `iteration N`, or the name of the file with the output."""
+    """Return the ID of a span in a session. `key`: RUN, `iteration N`, or the name of the file with the output."""
     return _hash("span", workspace, session, key)[:16]
 
 

@@ -39,8 +39,8 @@ GIT_SETTINGS = {
     **{"GIT_CONFIG_KEY_0": "branch.autoSetupMerge", "GIT_CONFIG_VALUE_0": "false"},
     **{"GIT_CONFIG_KEY_1": "repack.updateServerInfo", "GIT_CONFIG_VALUE_1": "false"},
 }
-MOST_REFUSED = 50  # hosts that a session reports
-MOST_SHOWN = 20  # output files of gates that an agent can read
+MOST_REFUSED = 50  # number of refused hosts that a session reports
+MOST_SHOWN = 20  # number of output files of gates that an agent can read
 
 
 class Chosen(NamedTuple):
@@ -85,7 +85,7 @@ class SessionWalls:
         choices = [None, *(setup.agent.choices if setup.agent else ())]
         self._chosen = {each and each.name: _chosen_for(each, sandbox, workspace) for each in choices}
         outside = next((each for each in self._chosen.values() if each.why), None)
-        if outside and sandbox.mode == AUTO:  # then gates run outside, too
+        if outside and sandbox.mode == AUTO:  # True: gates run outside of the sandbox, too
             self._chosen[None] = outside
         self.mode = next((each.mode for each in self._chosen.values() if each.mode != OFF), OFF)
         self.why_off = next((each.why for each in self._chosen.values() if each.why), "")
@@ -103,7 +103,7 @@ class SessionWalls:
         project_walls.prepare(self._project)
 
     def _remarks(self, agents: Sequence[Agent], sandbox: Sandbox) -> Iterator[str]:
-        """Yield what the user should know about agents in the sandbox before they start."""
+        """Yield remarks for the user about agents in the sandbox, before the agents start."""
         for agent in agents:
             if self._chosen[agent.name].mode == OFF:
                 continue
@@ -116,7 +116,7 @@ class SessionWalls:
 
     @contextmanager
     def watched(self, folder: str, emit: Emit, who: Sequence[Agent | None] = (None,)) -> Iterator[None]:
-        """Clean up after the processes that run in this context: put back guarded files, and report refused hosts.
+        """Clean up after the processes that run in this context: restore guarded files, and report refused hosts.
 
         `folder`: the run's folder, which keeps what the processes wrote to guarded files. `who`: the agents that run;
         None stands for commands.
@@ -280,7 +280,7 @@ def _program(name: str, env: Mapping[str, str], cwd: str) -> str:
 
 
 def _here(cwd: str) -> str:
-    """Return the current folder. Starting a process there is faster, and bubblewrap changes to the right one anyway."""
+    """Return the current folder. A process starts faster there, and bubblewrap changes to the right folder anyway."""
     try:
         return os.getcwd()
     except OSError:

@@ -69,7 +69,8 @@ LOOP = {
     ),
     "count_failures": Key(
         word("red", "no-progress"),
-        "when red gates fail an iteration: red: always; no-progress: if a gate turned red, or nothing changed",
+        "when red gates fail an iteration: red: always; no-progress: only if a gate turned red, or neither a file nor "
+        "a red gate's result changed",
         default="red",
         kinds=PROCEDURES,
         into="procedure.count_failures",
@@ -77,7 +78,8 @@ LOOP = {
     ),
     "stuck_after": Key(
         whole(0),
-        "with no-progress: abort after N iterations in a row in which no red gate's result changed; 0 = never",
+        'with count_failures = "no-progress": abort after N iterations in a row in which no red gate\'s result '
+        "changed; 0 = never",
         default=5,
         kinds=PROCEDURES,
         into="procedure.stuck_after",
@@ -110,7 +112,7 @@ LOOP = {
     ),
     "on_red": Key(
         word("keep", "undo"),
-        'undo: restore the files if a gate turned red or no red gate changed; needs safety = "snapshot"',
+        'undo: restore the files if a gate turned red or no red gate\'s result changed; needs safety = "snapshot"',
         default="keep",
         kinds=PROCEDURES,
         into="procedure.on_red",
@@ -126,7 +128,7 @@ LOOP = {
     ),
     "ai_cmd": Key(
         COMMAND,
-        "any command that reads the prompt on stdin, instead of an agent by name",
+        "a command that reads the prompt on stdin, to use instead of an agent of [agents]",
         ("command",),
         flag=Option("Agent command that reads a prompt on stdin.", metavar="COMMAND"),
         kept=True,
@@ -143,7 +145,7 @@ LOOP = {
     ),
     "model": Key(
         TEXT,
-        "the model that the agent uses; [models] may map the name to another",
+        "the model that the agent uses; [models] can map this name to another",
         flag=Option("Model name, mapped by [models] if listed.", metavar="NAME"),
         kept=True,
         group="agent",
@@ -168,7 +170,7 @@ LOOP = {
         AMOUNT,
         "dollars that a run may cost, over all its resumes; 0 = no limit",
         default=0,
-        flag=Option("Start no further agent after N dollars, all resumes included."),
+        flag=Option("Stop starting agents once the run, resumes included, has cost N dollars."),
         into="budget.cost",
         group="budget",
         trust=RESTRAINS,
@@ -177,7 +179,7 @@ LOOP = {
         whole(0),
         "tokens that a run's agents may read and write, over all its resumes; 0 = no limit",
         default=0,
-        flag=Option("Start no further agent after N tokens, all resumes included."),
+        flag=Option("Stop starting agents once the run, resumes included, has used N tokens."),
         into="budget.tokens",
         group="budget",
         trust=RESTRAINS,
@@ -186,14 +188,14 @@ LOOP = {
         DURATION,
         "how long a run may take, in seconds or as 2h30m; 0 = no limit",
         default=0,
-        flag=Option("Start no further agent after N seconds, or a time such as 2h30m."),
+        flag=Option("Stop starting agents after N seconds, or a time such as 2h30m."),
         into="budget.seconds",
         group="budget",
         trust=RESTRAINS,
     ),
     "call_budget": Key(
         AMOUNT,
-        "dollars after which the agent's CLI ends a call by itself; 0 = no limit",
+        "dollars that one call may cost before the agent's CLI ends it; 0 = no limit",
         default=0,
         group="agent",
         trust=RESTRAINS,
@@ -211,9 +213,9 @@ LOOP = {
     ),
     "more_gates": Key(
         GATES,
-        "shell commands that must exit 0, too, besides the quality gates",
+        "additional shell commands that must exit 0, besides the quality gates",
         default=[],
-        flag=Option("A further command that must succeed; repeatable.", ("--gate",), metavar="COMMAND", many=True),
+        flag=Option("Additional command that must succeed; repeatable.", ("--gate",), metavar="COMMAND", many=True),
         kinds=PROCEDURES,
         kept=True,
         group="way",
@@ -221,7 +223,7 @@ LOOP = {
     ),
     "gates_from_commands": Key(
         FLAG,
-        "use `## Build/Test/Lint Commands` of AGENTS.md as gates if it has no others",
+        "use the section `## Build/Test/Lint Commands` of AGENTS.md as gates if it defines no others",
         default=False,
         kinds=PROCEDURES,
         into="procedure.gates_from_commands",
@@ -230,7 +232,7 @@ LOOP = {
     ),
     "token_budget": Key(
         whole(0),
-        "tokens of a prompt above which rooda warns; 0 = no check",
+        "warn if a prompt has more tokens than this; 0 = no check",
         default=100000,
         flag=Option("Warn about prompts over N tokens; 0 = never."),
         kept=True,
@@ -257,9 +259,9 @@ LOOP = {
     ),
     "idle_timeout": Key(
         SECONDS,
-        "seconds that an agent may be silent; 0 = no limit; if not set, the agent's own idle_timeout applies",
+        "seconds that an agent may print nothing; 0 = no limit; if not set, the agent's own idle_timeout applies",
         default=0,
-        flag=Option("End a call after N seconds without output."),
+        flag=Option("End an agent call after N seconds without output."),
         kept=True,
         into="bounds.idle_timeout",
         group="call",
@@ -274,14 +276,14 @@ LOOP = {
     ),
     "retry_wait": Key(
         SECONDS,
-        "seconds before a retry after a transient error of the service; doubles each time",
+        "seconds to wait before retrying after a transient error of the model service; doubles with each retry",
         default=5,
         into="setup.retry_wait",
         group="call",
     ),
     "on_limit": Key(
         word("wait", "stop", "switch"),
-        "what rooda does at a usage limit of the agent's account",
+        "what rooda does when the agent's account reaches a usage limit",
         default="wait",
         group="budget",
     ),
@@ -294,14 +296,14 @@ LOOP = {
     ),
     "max_output_buffer": Key(
         whole(1024),
-        "bytes at the end of an agent's output that are searched for signals",
+        "bytes at the end of an agent's output that rooda searches for promise signals",
         default=10485760,
         into="bounds.max_output_buffer",
         group="call",
     ),
     "on_interrupted": Key(
         word("ask", "resume", "fresh"),
-        "what a start does with an interrupted earlier run",
+        "what rooda does at a start if an earlier run was interrupted",
         default="ask",
         kinds=PROCEDURES,
         into="procedure.on_interrupted",
@@ -320,7 +322,7 @@ LOOP = {
     ),
     "sandbox": Key(
         word(*SANDBOXES),
-        "what agents and gates may see and change: workspace: the project; read-only: nothing, by an agent; "
+        "what agents and gates may see and change: workspace: the project; read-only: agents can't change anything; "
         "auto: workspace where bubblewrap works, else off",
         default="off",
         flag=Option("What agents and gates may see and change."),
@@ -344,14 +346,14 @@ LOOP = {
     ),
     "workspace": Key(
         word("nearest", HERE),
-        "where a command works: nearest: in the folder of the nearest rooda.toml; here: in the current directory",
+        "where a command works: nearest: in the folder of the nearest rooda.toml; here: in the current folder",
         default="nearest",
         kinds=PROCEDURES,
         group="way",
     ),
     "snapshot_private": Key(
         FLAG,
-        "save private untracked files in snapshots, too; git's objects can be read by others",
+        "also save private untracked files in snapshots; other users may be able to read git's objects",
         default=False,
         into="setup.snapshot_private",
         group="way",
@@ -376,7 +378,7 @@ LOOP = {
     ),
     "feedback": Key(
         FLAG,
-        "add a STATUS section to the prompt if there is something to report: gates, failures, notes",
+        "add a STATUS section to the prompt if there are gates, failures or notes to report",
         default=True,
         kinds=PROCEDURES,
         into="procedure.feedback",
@@ -422,7 +424,7 @@ PROCEDURE = {
     "context": Key(
         TEXTS,
         "files or text added to every prompt",
-        flag=Option("Add to the prompt; repeatable.", ("-c", "--context"), metavar="TEXT|FILE", many=True),
+        flag=Option("Add text or file to the prompt; repeatable.", ("-c", "--context"), metavar="TEXT|FILE", many=True),
         kinds=PROCEDURES,
         kept=True,
         group="prompt",
@@ -436,8 +438,8 @@ PROCEDURE = {
         group="prompt",
     ),
     "hosts": Key(HOSTS, "hosts that the procedure may reach in a sandbox, besides those of [sandbox]", trust=RUNS),
-    "environment": Key(NAMES, "variables that it also gets in a sandbox", trust=RUNS),
-    "read": Key(NAMES, "files and folders that it may also read in a sandbox", trust=RUNS),
+    "environment": Key(NAMES, "further variables that the procedure gets in a sandbox", trust=RUNS),
+    "read": Key(NAMES, "further files and folders that the procedure may read in a sandbox", trust=RUNS),
     "parameters": Key(
         PARAMETERS,
         "values for {{name}} in the phases",
@@ -458,8 +460,8 @@ AGENT_TEST = {
     ),
     "api": Key(
         word("openai", "anthropic", "responses"),
-        "the only API that the server offers (OpenAI's Chat Completions, Anthropic's, OpenAI's Responses); "
-        "before env, rooda sets its usual variables: OPENAI_BASE_URL and OPENAI_API_KEY, or those of ANTHROPIC",
+        "the only API that the server offers: OpenAI's Chat Completions, Anthropic's, or OpenAI's Responses; "
+        "before env, rooda sets its usual variables, such as OPENAI_BASE_URL and OPENAI_API_KEY",
     ),
     "model": Key(TEXT, "the model that the CLI is started with, if its default model would not use the server"),
     "answer": Key(
@@ -487,16 +489,16 @@ AGENT = {
     "stop": Key(word("TERM", "INT"), "the first signal to end a call"),
     "keep_background": Key(
         FLAG,
-        "let processes that a call leaves running live until the run ends, not only until the call ends",
+        "let processes that a call leaves running continue until the run ends, not only until the call ends",
         trust=RUNS,
     ),
     "exit_grace": Key(SECONDS, "seconds that the agent may run after its final message; 0 = no limit"),
     "idle_timeout": Key(
         SECONDS,
-        "seconds that the agent may be silent, unless [loop] or the loop sets idle_timeout; 0 = no limit",
+        "seconds that the agent may print nothing, unless [loop] or the loop sets idle_timeout; 0 = no limit",
         trust=RESTRAINS,
     ),
-    "log": Key(TEXT, "the CLI's own log, which rooda names if the agent is silent; ~ is its HOME", trust=RUNS),
+    "log": Key(TEXT, "the CLI's own log, which rooda names if the CLI prints nothing; ~ is its HOME", trust=RUNS),
     "env": Key(AGENT_ENV, "variables added to the agent's environment", trust=RUNS),
     "model": Key(TEXT, "the agent's model if no other setting names one"),
     "env_deny": Key(
@@ -511,7 +513,7 @@ AGENT = {
         trust=RUNS,
     ),
     "deny": Key(OPTION, "option that denies certain tools: {tools} or {tool} as in allow", trust=RUNS),
-    "budget": Key(OPTION, "option that makes the CLI end the call by itself after {budget} dollars", trust=RUNS),
+    "budget": Key(OPTION, "option that makes the CLI end the call once it has cost {budget} dollars", trust=RUNS),
     "budget_day": Key(
         AMOUNT,
         "dollars that all loops of the user may spend on the agent's account in one local calendar day; 0 = no limit",
@@ -532,8 +534,10 @@ AGENT = {
     "sandbox": Key(word(*SANDBOXES), "the agent's own value of sandbox in [loop]", trust=RESTRAINS),
     "hosts": Key(HOSTS, "hosts that the agent needs and may reach in a sandbox", trust=RUNS),
     "variables": Key(NAMES, "variables that the agent also gets in a sandbox; * matches anything", trust=RUNS),
-    "login": Key(NAMES, "files with the agent's login; in a sandbox it has copies, and may renew them", trust=RUNS),
-    "own_files": Key(NAMES, "the agent's other files in HOME of which it has copies in a sandbox", trust=RUNS),
+    "login": Key(
+        NAMES, "files with the agent's login; in a sandbox the agent gets copies of them and can renew them", trust=RUNS
+    ),
+    "own_files": Key(NAMES, "other files of the agent in HOME; in a sandbox the agent gets copies of them", trust=RUNS),
     "known": Key(NAMES, "what the agent's output reports: usage, cost, limits", trust=RUNS),
     "install": Key(TEXT, "how to install the agent"),
     "summary": Key(TEXT, "one line about the agent"),
@@ -566,10 +570,10 @@ PRICE = {
 SANDBOX = {
     "network": Key(
         word(*NETWORKS),
-        "what agents may reach: agent: its own hosts and `hosts`; on: everything, this machine too; off: nothing",
+        "what agents may reach: agent: their own hosts and `hosts`; on: everything, this machine too; off: nothing",
         trust=RUNS,
     ),
-    "gates": Key(FLAG, "gates, checks, sensors and verifications run in the sandbox, too; default: true", trust=RUNS),
+    "gates": Key(FLAG, "run gates, checks, sensors and verifications in the sandbox too; default: true", trust=RUNS),
     "gate_network": Key(
         word(*GATE_NETWORKS),
         "what gates and checks may reach: hosts: the names in `hosts`; on: everything; off: nothing; default: off",
@@ -597,39 +601,41 @@ WORKTREE = {
 }
 
 TASKS = {
-    "target": Key(TEXT, "the branch that tasks land on; default: the one that is checked out when a task is added"),
+    "target": Key(TEXT, "the branch that tasks land on; default: the branch that is checked out when a task is added"),
     "branch_prefix": Key(TEXT, "prefix of the tasks' branches, such as rooda/7-fix-login; default: rooda"),
     "clones": Key(TEXT, "the folder for the tasks' clones, outside of the repository", trust=RUNS),
-    "min_free": Key(SIZE, "start no more tasks once the disk of the clones has less free space than this, such as 5GB"),
-    "question_timeout": Key(DURATION, "how long an agent's question waits for the user's answer; 0 = no limit"),
-    "question_default": Key(TEXT, "the answer that the agent gets after question_timeout; without one its task fails"),
+    "min_free": Key(SIZE, "start no more tasks if the disk with the clones has less free space than this, such as 5GB"),
+    "question_timeout": Key(DURATION, "how long a task waits for your answer to an agent's question; 0 = no limit"),
+    "question_default": Key(TEXT, "the answer that the agent gets after question_timeout; if not set, the task fails"),
     "squash": Key(FLAG, "land each task as one commit"),
 }
 
 FLEET_WORKER = {
-    "repositories": Key(NAMES, "repositories that this machine works on: their URLs; * matches anything", default=[]),
+    "repositories": Key(NAMES, "URLs of repositories that this machine works on; * matches anything", default=[]),
     "agents": Key(NAMES, "agents that tasks may use on this machine; default: the agent of [loop] only", default=[]),
-    "max_cost": Key(AMOUNT, "dollars that one task may cost on this machine, whatever it asks for; 0 = no limit"),
+    "max_cost": Key(AMOUNT, "highest cost limit, in dollars, of a task here; tasks without one get it; 0 = no limit"),
     "prepare": Key(TEXT, "a shell command that sets up a task's clone; default: setup of [worktree]"),
-    "ticket_commands": Key(FLAG, "run commands that tasks bring along: gates, agent commands, set-up"),
+    "ticket_commands": Key(FLAG, "run commands that come with a task: gates, agent commands, set-up"),
 }
 
 FLEET = {  # only in the user's own settings: no workspace decides where tasks run
     "address": Key(TEXT, "the Temporal server: temporal://HOST:PORT/NAMESPACE"),
-    "default": Key(FLAG, "`rooda tasks` always means the fleet's, as with --fleet"),
-    "heartbeat": Key(BEAT, "seconds after which the tasks of a worker that is not heard of go to others; default: 60"),
+    "default": Key(FLAG, "`rooda tasks` always means the tasks of the fleet, as with --fleet"),
+    "heartbeat": Key(
+        BEAT, "seconds without a sign of life from a worker after which other workers get its tasks; default: 60"
+    ),
     "state": Key(TEXT, "the repository for the state of tasks; default: the task's own repository"),
     "ref_prefix": Key(TEXT, "prefix of the refs that hold a task's state; default: refs/rooda/task/"),
     "logs": Key(word("worker", "git"), "where transcripts stay: on the worker, or in the task's ref; default: worker"),
-    "keep": Key(AGE, "how long the refs of landed and cancelled tasks are kept; default: 14d"),
-    "insecure": Key(FLAG, "allow plaintext addresses of other machines: Temporal's, and git remotes"),
+    "keep": Key(AGE, "how long `rooda fleet prune` keeps the refs of landed and cancelled tasks; default: 14d"),
+    "insecure": Key(FLAG, "allow unencrypted connections to other machines: to Temporal and to git remotes"),
     "worker": Key(table_with(FLEET_WORKER), "what `rooda worker` runs on this machine"),
 }
 
 TELEMETRY = {
     "endpoint": Key(
         URL,
-        "the collector to which runs are exported with OpenTelemetry; OTEL_EXPORTER_OTLP_ENDPOINT beats it",
+        "the collector to which runs are exported with OpenTelemetry; OTEL_EXPORTER_OTLP_ENDPOINT overrides it",
         trust=RUNS,
     ),
 }

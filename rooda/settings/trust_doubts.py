@@ -1,4 +1,4 @@
-"""Doubts: facts that changed while a loop ran, so that an agent may have changed them.
+"""Keeps doubts: facts that changed while a loop ran, so that an agent may have changed them.
 
 A run saves a note with the facts at its start, next to the record. At its end, or at the next start if it was killed,
 the note becomes a file of doubts, or is deleted. Each file names the folders of its run with their inodes, so that it
@@ -44,7 +44,7 @@ class Note(NamedTuple):
 
 
 class Doubts:
-    """Changes noted by all runs in a folder, also by those before it was moved or its repository was replaced."""
+    """Changes noted by all runs in a folder, even before the folder was moved or its repository was replaced."""
 
     def __init__(self, seen: Seen) -> None:
         self._seen = seen

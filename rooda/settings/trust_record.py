@@ -1,4 +1,4 @@
-"""The record of the facts that the user trusts in a repository: `record.json` in the state folder."""
+"""Reads and writes the record of the facts that the user trusts in a repository: `record.json` in the state folder."""
 
 import json
 import os
@@ -45,7 +45,7 @@ class Record:
         return tuple(table(self.data.get("versions")).get(name, ()))
 
     def settle(self, seen: Seen, versions: Mapping[str, Sequence[str]], revoked: bool = False) -> str:
-        """Record these facts as trusted (or trust as revoked); return an error if the state folder can't be written."""
+        """Record these facts as trusted, or trust as revoked; return an error if the state folder can't be written."""
         known = sorted(self.known | seen.identities)
         elsewhere = [fact for fact in self.last if not seen.covers(fact.file)]
         new = {

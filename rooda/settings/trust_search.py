@@ -98,7 +98,7 @@ def _of_layer(settings: Settings, layer: layers.Layer, top: str) -> list[tuple[P
 
 
 def _inside(path: str, top: str) -> str:
-    """Return the folder in which a settings file's prompts may lie: a task runs with those of the user's checkout."""
+    """Return the folder in which a settings file's prompts may be: a task uses those of the user's checkout."""
     main = main_of(top)
     return main if main and _below(path, main) and not _below(path, top) else top
 

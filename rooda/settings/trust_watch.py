@@ -160,7 +160,7 @@ def save_note(run: str, where: dict[str, Any], began: float, facts: list[Any], p
 
 
 def times(folders: Collection[str]) -> Iterator[tuple[float, float]]:
-    """Yield the start and end of each recent loop in these folders, even if the folder had another path then."""
+    """Yield the start and end of each recent loop in these folders, even if a folder had another path then."""
     own, inodes = {*map(record_folder, folders)}, [[*files.fingerprint(folder)[:2]] for folder in folders]
     home = dirs.state("trust")
     for record in [os.path.join(home, name) for name in files.list_folder(home)] if home else ():

@@ -335,7 +335,7 @@ class Key(NamedTuple):
     trust: str = ""  # RUNS, RESTRAINS or GUARDS; "": a workspace may set it without trust
 
     def converted(self, value: Any) -> Any:
-        """Return a valid value as the code needs it: a duration such as "2h30m" becomes seconds."""
+        """Return a valid value in the form that the code uses: a duration such as "2h30m" becomes seconds."""
         return self.type.read(value) if isinstance(value, str) else value
 
 

@@ -7,9 +7,9 @@ from rooda.settings.where import where
 from rooda.tasks import cli_add, cli_land, cli_list, cli_run
 
 
-@cli_list.board_group("Work off a list of tasks, several at once.")
+@cli_list.board_group("Work through a list of tasks, several at once.")
 def tasks(ctx: click.Context, as_json: bool, watch: bool) -> int:
-    """Work off a list of tasks, each in a clone of its own, and land the results.
+    """Work through a list of tasks, each in a separate clone, and land the results.
 
     Without a command, show the board: one line for each task.
     """

@@ -26,7 +26,7 @@ from rooda.tasks.sources import FILE, FORGES, Draft, Known, Plan
 from rooda.tasks.store import Place, Store, TaskList, place_of
 from rooda.views.say import say
 
-KINDS = tuple(kind for kind in registry.KINDS if kind != registry.OODA)  # all kinds but procedures
+KINDS = tuple(kind for kind in registry.KINDS if kind != registry.OODA)  # all kinds except procedures
 NOT_WITH = ("config", "directory", "detach", "dry_run", "fresh", "going", "json", "new", "resume", "worktree")
 TYPE_IT = 'Type it: rooda tasks add "Fix the flaky login test"'
 
@@ -46,7 +46,7 @@ class Ids(click.ParamType):  # type: ignore[type-arg]  # generic only in newer c
 
 
 class _Add(click.Command):
-    """Accepts `--kind procedure NAME` besides `--kind goal`; a click option has a fixed number of values."""
+    """A command that accepts both `--kind procedure NAME` and `--kind goal`, which no click option can."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "--" in args:
@@ -69,7 +69,7 @@ def own_options() -> list[click.Parameter]:
     return [
         click.Option(["--gate", "gates"], multiple=True, metavar="COMMAND", type=Value(COMMAND),
                      help="Additional command that must succeed; repeatable."),
-        click.Option(["--after"], type=Ids(), metavar="IDS", help="Wait until these tasks have landed, such as 3,4."),
+        click.Option(["--after"], type=Ids(), metavar="IDS", help="Ids of tasks that must land first, such as 3,4."),
         click.Option(["--priority"], type=click.Choice(PRIORITIES), help="high, normal or low."),
         click.Option(["-n", "--max-iterations", "iterations"], type=Value(whole(1)), metavar="N",
                      help="Stop after N iterations."),
@@ -88,7 +88,7 @@ def store_of(here: Where) -> Store:
 
 
 def added(here: Where, store: TaskList, typed: Json) -> int:
-    """Add the task, or those of a source, that the options of `add` describe."""
+    """Add the task, or the tasks of a source, that the options of `add` describe."""
     found = configuration.load(here.workspace, here.config)
     workspaces.record(here.workspace)
     taken = Taken(*(typed.pop(key) for key in Taken._fields))
@@ -153,7 +153,7 @@ def known_agent(found: Settings, name: str | None) -> str:
 
 
 def loop_options(kind: str, typed: str) -> tuple[str, ...]:
-    """Split further options of a loop into words. Raises UsageProblem if its kind does not know one of them."""
+    """Split the options in `--with` into words. Raises UsageProblem if the loop's kind lacks one of them."""
     import shlex
 
     try:
@@ -188,7 +188,7 @@ def _kind(found: Settings, typed: str) -> tuple[str, str]:
 
 
 def target_of(found: Settings, place: Place) -> str:
-    """Return the branch to land on: `[tasks] target`, else the branch checked out. UsageProblem without either."""
+    """Return the branch to land on: `[tasks] target`, else the current branch. Raises UsageProblem without either."""
     if wanted := str(found.table("tasks").get("target", "")):
         return wanted
     if branch := read_head(place.repo).branch:
@@ -215,7 +215,7 @@ class Taken(NamedTuple):
 
 
 class Read(NamedTuple):
-    """Drafts read from a source. `kind`: file, gh or glab; `place`: the file, or the common prefix of the URLs."""
+    """The drafts read from a source. `kind`: file, gh or glab; `place`: the file, or the common prefix of the URLs."""
 
     kind: str
     place: str
@@ -224,17 +224,17 @@ class Read(NamedTuple):
 
 
 def _import(here: Where, store: TaskList, base: Task, taken: Taken) -> int:
-    """Add the drafts that are not in the task list yet, and report items that were edited or removed at the source."""
+    """Add the drafts that the task list lacks, and report items that were edited or removed at the source."""
     read = _read(here, store, taken)
     if ring := sources.circle(read.drafts):
         names = model.shown_ring([*map(sources.name_of, [*ring, ring[0]])], "after")
-        raise UsageProblem(f"{taken.source}: its tasks wait for each other: {names}.", "Nothing was added.")
+        raise UsageProblem(f"{taken.source}: these tasks wait for each other: {names}.", "Nothing was added.")
     with_gates = _may_become_gates(_plan(store, read).new, taken.yes)
     plans: list[Plan] = []
     ids: dict[str, int] = {}
 
     def makers() -> Iterator[Callable[[int], Task]]:
-        plans.append(_plan(store, read))  # again, under the lock: another import may have added some
+        plans.append(_plan(store, read))  # read again, under the lock: another import may have added some
         ids.update({known.draft.key: known.task.id for known in plans[0].known})
         return (_maker(base, draft, read.kind, ids, taken, with_gates) for draft in plans[0].new)
 
@@ -292,7 +292,7 @@ def _list(here: Where, store: TaskList, name: str) -> Read:
 
 
 def _issues(here: Where, taken: Taken, forge: str) -> Read:
-    """Read the open issues. Those by authors without write access are printed and, without --allow-outside, refused."""
+    """Read the open issues. Print those by authors without write access; without --allow-outside, leave them out."""
     drafts = forge_issues.listed(forge, taken.labels, here.workspace, os.environ)
     read = Read(forge, forge_issues.place_of(drafts), drafts)
     if taken.outside:
@@ -302,12 +302,12 @@ def _issues(here: Where, taken: Taken, forge: str) -> Read:
     for draft in outside:
         say(escape_line(f"Not taken: {draft.place} {draft.title}"))
     if outside:
-        say("Their authors can't write to the repository, and their texts would be prompts. Add them: --allow-outside")
+        say("Their authors can't write to the repository, but the texts become prompts. Add them: --allow-outside")
     return read._replace(refused=frozenset(draft.key for draft in outside))
 
 
 def _may_become_gates(drafts: Sequence[Draft], yes: bool) -> bool:
-    """True if the commands found in the texts become gates: with --yes, or after the user's yes at the terminal."""
+    """True if the commands found in the texts are to become gates: with --yes, or if the user says yes."""
     found = [(draft, command) for draft in drafts for command in draft.commands]
     if not found or yes:
         return yes
@@ -315,20 +315,20 @@ def _may_become_gates(drafts: Sequence[Draft], yes: bool) -> bool:
     for draft, command in found:
         say(escape_line(f"  {draft.title}: {command}"))
     if not questions.at_terminal():
-        say("They don't become gates without a yes. Add one: rooda tasks edit ID --gate COMMAND")
+        say("They don't become gates without your consent. Add one: rooda tasks edit ID --gate COMMAND")
         return False
     return (questions.typed_answer("Run them as gates of their tasks? [y/N] ") or "").strip().lower() in ("y", "yes")
 
 
 def _say_rest(plan: Plan, read: Read) -> None:
-    """Report tasks whose items are done, edited or gone at the source."""
+    """Report tasks whose items were done, edited or removed at the source."""
     for known in plan.known:
         for text in _news(known):
             say(escape_line(text))
     there = read.place if read.kind == FILE else "among the open issues with these labels"
     for task in plan.gone:
-        what = f"Task {task.id} is not {'in ' if read.kind == FILE else ''}{there} any more: {task.title}."
-        say(escape_line(f"{what} Drop it: rooda tasks cancel {task.id}"))
+        what = f"Task {task.id} is no longer {'in ' if read.kind == FILE else ''}{there}: {task.title}."
+        say(escape_line(f"{what} Cancel it: rooda tasks cancel {task.id}"))
     if not plan.new:
         say("No new tasks were found.")
 
@@ -336,13 +336,13 @@ def _say_rest(plan: Plan, read: Read) -> None:
 def _news(known: Known) -> Iterator[str]:
     task, draft = known.task, known.draft
     if draft.done and not task.is_over:
-        yield f"Task {task.id} is done in {draft.place}: {task.title}. Drop it: rooda tasks cancel {task.id}"
+        yield f"Task {task.id} is done in {draft.place}: {task.title}. Cancel it: rooda tasks cancel {task.id}"
     elif known.is_edited and not task.is_over:
         yield f"Task {task.id} was edited in {draft.place}; it keeps its text. Change it: rooda tasks edit {task.id}"
 
 
 def add_command(listed: Callable[[Where, Json], TaskList], *further: click.Parameter) -> click.Command:
-    """Return the command `add`. `listed` opens the task list, and removes the `further` options' values."""
+    """Return the command `add`. `listed` opens the task list; it takes the values of the `further` options."""
 
     @click.pass_context
     def add(ctx: click.Context, /, **typed: Any) -> int:

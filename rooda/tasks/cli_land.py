@@ -26,16 +26,16 @@ _LANDING = (
         default=2,
         show_default=True,
         metavar="N",
-        help="How often a task returns to its agent after a conflict or a red gate.",
+        help="How often a task goes back to its agent after a conflict or a red gate.",
     ),
     click.option("--no-gates", is_flag=True, help="Land even if there are no gates to check the work."),
     click.option("-y", "--yes", is_flag=True, help="Land changes to rooda.toml, gates and CI files without asking."),
-    click.option("--target", default="", metavar="BRANCH", help="Land only tasks for this branch."),
+    click.option("--target", default="", metavar="BRANCH", help="Land only tasks that have this target branch."),
 )
 
 
 def landing_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of every landing, on this machine and in the fleet."""
+    """Add the options that every landing has, on this machine and in the fleet."""
     for option in reversed(_LANDING):
         command = option(command)
     return command
@@ -54,14 +54,14 @@ def landing_options(command: Callable[..., Any]) -> Callable[..., Any]:
     metavar="TIME",
     help="With --watch: time between two polls.",
 )
-@click.option("--patient", is_flag=True, hidden=True, help="Wait until another landing ends.")
+@click.option("--patient", is_flag=True, hidden=True, help="If another landing is running, wait until it ends.")
 @click.pass_context
 def land(
     ctx: click.Context, /, attempts: int, no_gates: bool, yes: bool, target: str, patient: bool, **typed: Any
 ) -> int:
     """Bring completed tasks to their target branch, one at a time, each rebased and checked by the gates.
 
-    After a conflict, a red gate or a failed check of a pull request, the task returns to its agent.
+    After a conflict, a red gate or a failed check of a pull request, the task goes back to its agent.
     """
     from rooda.loops.options import RunOptions
     from rooda.loops.trusting import checked
@@ -86,7 +86,7 @@ def land(
 
 
 def _allow(task: Task, names: Sequence[str]) -> bool:
-    """Ask whether a branch may change files that decide what is run or checked; False without a terminal."""
+    """Ask the user whether a branch may change files that decide what is run or checked. False without a terminal."""
     from rooda.run import questions
 
     say(f"Task {task.id} changes {', '.join(names)}, which decide what is run or checked.")

@@ -1,4 +1,4 @@
-"""`rooda tasks`, `rooda tasks show` and `rooda tasks edit`: show all tasks, show one, change one."""
+"""`rooda tasks`, `rooda tasks show` and `rooda tasks edit`: show all tasks, or show or change one."""
 
 import json
 import os
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 NONE = 'No tasks yet. Add one: rooda tasks add "Fix the flaky login test"'
-ROOM = 80  # columns of the board if it is not on a terminal
+ROOM = 80  # width of the board if it is not printed on a terminal
 
 
 def board_group(short_help: str) -> Callable[[Callable[..., int]], click.Group]:
-    """Make the function that shows the board the group of the commands for tasks, here or in the fleet."""
+    """Return a decorator that makes the function that shows the board a group of commands, here or in the fleet."""
 
     def made(function: Callable[..., int]) -> click.Group:
         as_json = click.option(
@@ -51,7 +51,7 @@ def board(here: Where, as_json: bool, watch: bool) -> int:
 
 
 def watched(pictures: Iterator[list[str]], as_json: bool, watch: bool) -> int:
-    """Show the first of a board's pictures; with `watch`, one after the other until Ctrl+C."""
+    """Show a board's lines once; with `watch`, show each new version of the lines until Ctrl+C."""
     if watch:
         from rooda.views.watching import watching
 
@@ -61,7 +61,7 @@ def watched(pictures: Iterator[list[str]], as_json: bool, watch: bool) -> int:
 
 
 def _pictures(store: Store, here: Where, as_json: bool, watch: bool) -> Iterator[list[str]]:
-    """Yield the board's lines, read again each time; never ends."""
+    """Yield the board's lines, read from disk each time; never ends."""
     config, foresight = settings_file(store, here), Foresight(store, lambda text: say(text, True))
     while True:
         found = progress.board(store, config)
@@ -89,7 +89,7 @@ def _objects(
 
 
 def tab_tasks(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[CompletionItem]":
-    """Complete ids of tasks that are not over."""
+    """Complete the ids of tasks that have neither landed nor been cancelled."""
     tasks = store_of(place_of_tab(ctx)).all().values()
     return items(((str(task.id), f"{task.state}: {task.title}") for task in tasks if not task.is_over), incomplete)
 
@@ -142,7 +142,7 @@ def _edit(ctx: click.Context, /, number: int, text: str | None, no_gates: bool, 
     task = editing.edit(store, number, _typed(store.get(number)) if change == Edit() else change)
     say(escape_line(f"Changed task {task.id}: {task.title}"))
     if task.state == model.RUNNING:
-        say("It is running; its next iteration has the change.")
+        say("The task is running; its next iteration gets the change.")
     return OK
 
 

@@ -33,9 +33,9 @@ def _store(here: Where) -> Store:
     return Store(place_of(here.workspace))
 
 
-@click.command(short_help="Work off the tasks, several at once.")
+@click.command(short_help="Work through the tasks, several at once.")
 @click.option(
-    "-j", "slots", type=click.IntRange(1, 1000), default=2, show_default=True, metavar="N", help="Loops at once."
+    "-j", "slots", type=click.IntRange(1, 1000), default=2, show_default=True, metavar="N", help="Loops to run at once."
 )
 @click.option(
     "--retries",
@@ -43,13 +43,13 @@ def _store(here: Where) -> Store:
     default=1,
     show_default=True,
     metavar="N",
-    help="How often a failed task is tried again.",
+    help="How often to retry a failed task.",
 )
 @click.option("--max-cost", "cost", type=Value(AMOUNT), metavar="USD", help="Stop when all loops together cost this.")
-@click.option("--wait", is_flag=True, help="Sleep until a usage limit resets, then go on.")
+@click.option("--wait", is_flag=True, help="Sleep until a usage limit resets, then continue.")
 @click.option("--land", is_flag=True, help="Also run `rooda tasks land` whenever a task is completed.")
 @click.option("-y", "--yes", is_flag=True, help="With --land: also land changes to rooda.toml, gates and CI files.")
-@click.option("--no-gates", is_flag=True, help="With --land: land even if there are no gates.")
+@click.option("--no-gates", is_flag=True, help="With --land: land even if there are no gates to check the work.")
 @click.option("--detach", is_flag=True, help="Run in the background; end it with: rooda tasks stop.")
 @click.pass_context
 def run(
@@ -63,7 +63,7 @@ def run(
     detach: bool,
     **typed: bool,
 ) -> int:
-    """Work off the tasks, each in a clone of its own; Ctrl+C stops all loops, and the next `run` resumes them."""
+    """Work through the tasks, each in a separate clone. Ctrl+C stops all loops, and the next `run` resumes them."""
     from rooda.loops.trusting import checked
     from rooda.tasks.runner import Runner, Wishes
     from rooda.tasks.work import settings_file
@@ -75,18 +75,18 @@ def run(
         return OK
     if os.environ.get("ROODA_RUN"):
         raise UsageProblem(
-            "An agent can't start `rooda tasks run` inside the run that it works for.", "Start it outside of the run."
+            "An agent can't start `rooda tasks run` inside the run that it works for.", "Type it in another terminal."
         )
     if any(typed.values()) and not land:
         raise UsageProblem("--yes and --no-gates need --land.")
     landing = tuple(f"--{name.replace('_', '-')}" for name, value in typed.items() if value)
-    checked(configuration.load(here.workspace, here.config), RunOptions({}), here.config)  # once, not in each clone
+    checked(configuration.load(here.workspace, here.config), RunOptions({}), here.config)  # not in each clone
     wishes = Wishes(slots, retries, wait, land, landing=landing, cost=float(cost or 0), **_set(here, store))
     return Runner(store, here, settings_file(store, here), wishes, say).run()
 
 
 def _set(here: Where, store: Store) -> dict[str, Any]:
-    """Return the fields of the runner's `Wishes` that come from the settings."""
+    """Return those fields of the runner's `Wishes` that come from the settings."""
     from rooda.tasks.work import home_of
 
     found = configuration.load(here.workspace, here.config)
@@ -115,10 +115,10 @@ def stop(ctx: click.Context, number: int | None, reason: str) -> int:
     store = _store(where(ctx))
     if number is None:
         orders.stop_run(store)
-        say("Stopped. The next `rooda tasks run` goes on.")
+        say("Stopped. The next `rooda tasks run` continues.")
     else:
         orders.stop(store, number, reason)
-        say(f"Stopped task {number}. The next `rooda tasks run` goes on with it.")
+        say(f"Stopped task {number}. The next `rooda tasks run` continues it.")
     return OK
 
 
@@ -138,7 +138,7 @@ def cancel(ctx: click.Context, number: int) -> int:
 @ID
 @click.pass_context
 def retry(ctx: click.Context, number: int) -> int:
-    """Let the next `run` work on a task again: one that failed, is parked, or waits for a usage limit."""
+    """Let the next `run` work on a task again that failed, is parked, or waits for a usage limit."""
     from rooda.tasks import model, orders
 
     after = orders.retry(_store(where(ctx)), number)
@@ -153,7 +153,7 @@ def retry(ctx: click.Context, number: int) -> int:
 def pause(ctx: click.Context, number: int | None) -> int:
     """Suspend the loop of a task and its agent; without ID, suspend all loops and `rooda tasks run` itself.
 
-    The agents' services may drop the connection: for a long pause use `rooda tasks stop`.
+    The agents may lose the connections to their services, so use `rooda tasks stop` for a long pause.
     """
     if number is not None:
         return _in_clone(where(ctx), number, ("pause",))
@@ -184,12 +184,12 @@ def continue_(ctx: click.Context, number: int | None) -> int:
 @click.option("--agent", is_flag=True, help="Show the output of the agent instead.")
 @click.pass_context
 def logs(ctx: click.Context, number: int, follow: bool, agent: bool) -> int:
-    """Show the log of a task's loop; before the loop has begun, the output of its start."""
+    """Show the log of a task's loop, or the output of its start if the loop has not begun yet."""
     words = ["logs", *(["-f"] if follow else []), *(["--agent"] if agent else [])]
     return _in_clone(where(ctx), number, words)
 
 
-@click.command(short_help="Show why a task went on, failed or waits.")
+@click.command(short_help="Show why a task continued, failed or waits.")
 @ID
 @click.pass_context
 def why(ctx: click.Context, number: int) -> int:
@@ -201,7 +201,7 @@ def why(ctx: click.Context, number: int) -> int:
 
 
 def _in_clone(here: Where, number: int, words: Any) -> int:
-    """Run another rooda command in the clone of a task."""
+    """Run another rooda command in a task's clone."""
     from rooda.processes import children, detach
     from rooda.tasks import orders
     from rooda.tasks.work import settings_file
@@ -231,7 +231,7 @@ def _print_start(store: Store, task: Task) -> int:
 @click.command(short_help="Remove the clones of tasks that have landed or were cancelled.")
 @click.pass_context
 def clean(ctx: click.Context) -> int:
-    """Remove the clones of landed and cancelled tasks, unless a clone has something that the repository lacks."""
+    """Remove the clones of landed and cancelled tasks. A clone with work that the repository lacks is kept."""
     from rooda.tasks import orders
 
     store, removed = _store(where(ctx)), 0

@@ -18,14 +18,14 @@ from rooda.tasks.queue import History, Refusal
 from rooda.tasks.store import Place
 
 LANDING = "refs/rooda/landing"
-BRANCH = "landing"  # checked out in a new clone; results are made on a detached HEAD
+BRANCH = "landing"  # branch that a new clone checks out; results are made on a detached HEAD
 REMAINS = ("rebase-merge", "rebase-apply", "MERGE_HEAD", "MERGE_MODE", "MERGE_MSG", "SQUASH_MSG", "AUTO_MERGE",
            "CHERRY_PICK_HEAD", "REBASE_HEAD")  # fmt: skip
 _REBASE = ("-c", "rebase.updateRefs=false", "-c", "rebase.backend=merge", "-c", "rebase.autoSquash=false")
 
 
 class LandingClone:
-    """Clone in which the results for one target are made and checked."""
+    """The clone in which the results for one target branch are made and checked."""
 
     def __init__(
         self, found: Settings, wanted: NewWorktree, place: Place, target: str, say: Callable[[str], None]
@@ -38,27 +38,27 @@ class LandingClone:
         self._clean_at = ""  # commit that is checked out with unchanged tracked files; "" if unknown
 
     def at(self, tip: str) -> Repo:
-        """Check out a commit of the target, delete untracked files unless they are ignored, and return the clone."""
+        """Check out a commit of the target, delete untracked files that git does not ignore, and return the clone."""
         try:
             repo = self._repo or self._ready(tip)
             self._check_out(repo, tip)
-        except GitProblem:  # a gate may have damaged it
+        except GitProblem:  # a gate may have damaged the clone
             repo = self._ready(tip)
         self._repo = repo
         return repo
 
     def _ready(self, tip: str) -> Repo:
-        """Open the clone; make it if it is missing, or unusable after a kill."""
+        """Open the clone. Make it if it is missing, or if a kill has left it unusable."""
         if os.path.isdir(self._root):
             try:
                 repo = self._found()
                 for name in files.list_folder(repo.folder):
-                    if name in REMAINS or name.endswith(".lock"):  # nothing else works in this clone
+                    if name in REMAINS or name.endswith(".lock"):  # no other process works in this clone
                         files.remove_tree(os.path.join(repo.folder, name))
                 self._check_out(repo, tip)
                 return repo
             except (GitProblem, OSError) as problem:
-                self._say(f"The clone {self._root} is unusable and is made again: {problem}")
+                self._say(f"The clone {self._root} is unusable, so rooda makes it again: {problem}")
                 files.remove_tree(self._root)
         unfinished = f"{self._root}{work.NEW}"
         files.remove_tree(unfinished)
@@ -77,18 +77,18 @@ class LandingClone:
         repo = find(inner)
         if os.path.realpath(repo.top) != os.path.realpath(self._root) or clones.loan_of(self._root) != self._loan:
             raise GitProblem(f"{self._root} is not the landing clone of {self._lender.top}")
-        objects = os.path.join(self._loan.common, "objects")  # so that a result need not be fetched into the lender
+        objects = os.path.join(self._loan.common, "objects")  # the lender then has all results, too
         alone = {**os.environ, "GIT_CEILING_DIRECTORIES": os.path.dirname(repo.top)}  # a gate may delete its .git
         return repo._replace(env=command.with_identity(repo.top, alone), objects=objects)
 
     def _check_out(self, repo: Repo, commit: str) -> None:
         if commit != self._clean_at:
             repo.run_checked("checkout", "-q", "-f", "--detach", commit)
-        repo.run_checked("clean", "-ffdq")  # also empty folders, which `git status` does not list
+        repo.run_checked("clean", "-ffdq")  # deletes empty folders too, which `git status` does not list
         self._clean_at = ""  # the caller may change the files
 
     def note_clean(self, commit: str) -> None:
-        """Note that the clone has this commit checked out, and that the gates have not changed tracked files."""
+        """Record that the clone has this commit checked out with unchanged tracked files."""
         self._clean_at = commit
 
     def fill_submodules(self, clone: Repo) -> None:
@@ -97,7 +97,7 @@ class LandingClone:
             clone._replace(objects="").run("submodule", "-q", "update", "--no-fetch", "--force")
 
     def combined(self, clone: Repo, task: Task, tip: str, history: History, squash: bool) -> str | Refusal:
-        """Make the commit that would land; return it, or the refusal after a conflict. GitProblem if git fails."""
+        """Make the commit that would land; return it, or a refusal after a conflict. Raises GitProblem if git fails."""
         how = queue.way(history, squash)
         if how == "as-is":
             clone.run_checked("checkout", "-q", "--detach", task.head)
@@ -118,13 +118,13 @@ class LandingClone:
         return head_commit(clone.top) or clone.text("rev-parse", "HEAD")
 
     def keep(self, commit: str) -> str:
-        """Set the ref of the user's repository that keeps a result; return git's error, "" if there was none."""
+        """Set a ref in the user's repository, so that gc keeps a result; return git's error, "" if there was none."""
         done = self._lender.run("update-ref", self._loan.ref, commit)
         return command.error_text(done) if done.code else ""
 
 
 def lost_submodule(lender: Repo, changes: Sequence[Change]) -> str:
-    """Return a submodule that the result sets to a commit that only the task's clone has; "" if there is none."""
+    """Return a submodule that the result sets to a commit which only the task's clone has; "" if there is none."""
     for change in changes:
         if change.new_mode == checkouts.NESTED:
             folder = os.path.join(lender.top, change.path)

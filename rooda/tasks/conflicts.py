@@ -9,7 +9,7 @@ from rooda.tasks import model
 from rooda.tasks.model import Task
 from rooda.tasks.store import Store
 
-OLDEST = (2, 38)  # first git version that can merge without a work tree
+OLDEST = (2, 38)  # first version of git that can merge without a work tree
 COMPARED = (model.RUNNING, model.COMPLETED)
 MOST = 5_000  # comparisons kept in the cache
 TOO_OLD = "Conflicts between tasks are not foreseen: git merge-tree needs git 2.38 or newer."
@@ -26,7 +26,7 @@ class Foresight:
         self._paths: dict[tuple[str, str], frozenset[str]] = {}
 
     def of(self, tasks: Mapping[int, Task]) -> dict[int, list[int]]:
-        """Map each running or completed task to the tasks it conflicts with; tasks without a conflict are left out.
+        """Map running and completed tasks to the tasks with which they conflict. Tasks without a conflict are left out.
 
         Two tasks conflict only if they land on the same target.
         """
@@ -66,7 +66,7 @@ class Foresight:
         return bool(known[pair])
 
     def _report(self) -> None:
-        """Report once that git is too old; any other error, such as a missing commit, counts as no conflict."""
+        """Report once that git is too old. Any other error, such as a missing commit, counts as no conflict."""
         version = files.to_text(self._repo.run("version").out).split()
         numbers = version[2].split(".") if len(version) > 2 else []
         if [int(number) for number in numbers[:2] if number.isdecimal()] < [*OLDEST] and TOO_OLD not in self._read():
@@ -92,7 +92,7 @@ class Foresight:
         return self._known
 
     def save(self) -> None:
-        """Write new comparisons to the cache; if that fails, they are made again next time."""
+        """Write new comparisons to the cache. If that fails, they are repeated next time."""
         if self._fresh and self._known is not None:
             self._fresh = False
             newest = dict([*self._known.items()][-MOST:])
@@ -103,5 +103,5 @@ class Foresight:
 
 
 def foreseen(store: Store, tasks: Mapping[int, Task], say: Callable[[str], None]) -> dict[int, list[int]]:
-    """Map each running or completed task to the tasks it conflicts with."""
+    """Map each running or completed task to the tasks with which it conflicts."""
     return Foresight(store, say).of(tasks)

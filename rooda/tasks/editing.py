@@ -59,7 +59,7 @@ def _with(task: Task, change: Edit) -> Task:
 
 
 def _deliver(store: Store, task: Task, change: Edit) -> None:
-    """Send a note and new limits to a loop that runs or will be resumed; a loop that begins later reads the task."""
+    """Send a note and new limits to a loop that runs or will be resumed. A loop that starts later reads the task."""
     note, limits = note_of(change), limits_of(change)
     workspace = orders.workspace_of(store, task)
     newest = run_folder.latest(workspace, None) if workspace and (note or limits) else None
@@ -67,7 +67,7 @@ def _deliver(store: Store, task: Task, change: Edit) -> None:
         return
     kind, run = registry.OODA if task.kind == PROCEDURE else task.kind, os.path.basename(newest)
     if not signing.has_key():
-        raise RoodaError(f"The task is changed, but no message to its loop can be signed: {signing.problem()}")
+        raise RoodaError(f"The task was changed, but rooda can't sign the message to its loop: {signing.problem()}")
     try:
         if note and registry.KINDS[kind].hears_notes:
             note = secrets.hide(note, secrets.forms(os.environ, (workspace,)))
@@ -76,20 +76,20 @@ def _deliver(store: Store, task: Task, change: Edit) -> None:
             messages.leave(workspace, run, kind, messages.LIMITS, limits=limits)
     except OSError as problem:
         raise RoodaError(
-            f"{problem.filename} can't be written: {problem.strerror}", "The task is changed, its running loop is not."
+            f"{problem.filename} can't be written: {problem.strerror}", "The task was changed, but its loop was not."
         ) from None
 
 
 def note_of(change: Edit) -> str:
-    """Return what a running loop's agent must know of a change."""
+    """Return the note that tells a running loop's agent about a change."""
     parts = [f"The task has changed. It is now:\n\n{change.text}"] if change.text is not None else []
     if change.gates:
-        parts.append(f"These commands must succeed, too: {', '.join(f'`{gate}`' for gate in change.gates)}")
+        parts.append(f"These commands must also succeed: {', '.join(f'`{gate}`' for gate in change.gates)}")
     return "\n\n".join(parts)[: messages.LONGEST]
 
 
 def limits_of(change: Edit) -> dict[str, float]:
-    """Return the limits that a change sets, as a message to a running loop has them."""
+    """Return the limits that a change sets, in the form that a message to a running loop has."""
     return {key: float(value) for key, value in change.limits._asdict().items() if value}
 
 

@@ -1,4 +1,4 @@
-"""The evidence in the body of a pull request: gates, criteria, iterations, cost and run of a task's loop."""
+"""Writes the body of a pull request, with evidence of the task's loop: gates, criteria, iterations, cost and run."""
 
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ class Evidence(NamedTuple):
 
 
 def of_task(store: Store, task: Task) -> Evidence:
-    """Read the evidence from the runs in the task's clone; empty without a clone."""
+    """Read the evidence from the runs in the task's clone. It is empty if there is no clone."""
     workspace = orders.workspace_of(store, task)
     newest = past_runs.newest_run(workspace) if workspace else None
     if newest is None:
@@ -35,7 +35,7 @@ def of_task(store: Store, task: Task) -> Evidence:
 
 
 def body(task: Task, found: Evidence) -> str:
-    """Return the text of a pull request."""
+    """Return the body of a pull request."""
     cost = "unknown" if task.cost is None else dollars(task.cost)
     rows = [
         ("Task", str(task.id)),

@@ -1,4 +1,4 @@
-"""Pull requests through the command lines of the forges, `gh` and `glab`, with the user's own login."""
+"""Opens, inspects and merges pull requests with the forges' commands, `gh` and `glab`, and the user's own login."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -26,9 +26,9 @@ class Seen(NamedTuple):
     head: str  # newest commit of its branch
     checks: str  # green | red | pending | none
     failed: str = ""  # name of a failed check
-    log: str = ""  # what the forge needs to print that check's log: its URL, or the number of the pipeline
+    log: str = ""  # what identifies the failed check's log at the forge: its URL, or the number of the pipeline
     commit: str = ""  # the merge commit, if the forge names it
-    conflicts: bool = False  # it can't be merged, because it conflicts with its target
+    conflicts: bool = False  # it conflicts with its target, so the forge can't merge it
 
 
 def of_url(url: str) -> str:
@@ -90,7 +90,7 @@ class Forge:
         return "\n".join(f"{name}:\n{files.to_text(trace)}" for name, trace in traces)
 
     def merge(self, url: str, head: str, squash: bool) -> None:
-        """Merge a pull request if `head` is still its newest commit."""
+        """Merge a pull request, unless its newest commit is no longer `head`."""
         if self.name == GH:
             self._run("pr", "merge", url, "--squash" if squash else "--merge", "--match-head-commit", head)
         else:
@@ -98,7 +98,7 @@ class Forge:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Raise RoodaError if the forge's JSON has another form than the one that is read."""
+        """Raise RoodaError if the forge's JSON does not have the expected form."""
         try:
             yield
         except (AttributeError, KeyError, TypeError) as problem:
@@ -134,7 +134,7 @@ def _of_github(said: Json) -> Seen:
 
 
 def _word_of(check: Json) -> str:
-    """Return the conclusion of a check or commit status, or its status while it runs."""
+    """Return the conclusion of a check or commit status, or its current status while it runs."""
     if check.get("status", "COMPLETED") != "COMPLETED":
         return str(check["status"])
     return str(check.get("conclusion") or check.get("state") or "")

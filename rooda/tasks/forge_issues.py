@@ -1,4 +1,4 @@
-"""Lists and closes issues through the command lines of the forges, `gh` and `glab`, with the user's own login."""
+"""Lists and closes issues with the forges' commands, `gh` and `glab`, and the user's own login."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,13 +13,13 @@ from rooda.tasks.sources import FORGES, GH, Draft
 
 TIMEOUT = 120.0  # seconds for one command
 PAGE = 100  # issues on one page of glab
-MOST = 10_000  # issues read
+MOST = 10_000  # number of issues that are read
 DEVELOPER = 30  # lowest access level of GitLab that may push
 MAY_WRITE = ("admin", "maintain", "write")  # permissions of GitHub that include writing
 
 
 def listed(forge: str, labels: Sequence[str], cwd: str, env: Mapping[str, str]) -> list[Draft]:
-    """Return the open issues with all these labels. Raises UsageProblem if the command fails."""
+    """Return the open issues that have all these labels. Raises UsageProblem if the forge's command fails."""
     words = [word for label in labels for word in ("--label", label)]
     if forge == GH:
         fields = "number,title,body,url,author"
@@ -36,7 +36,7 @@ def listed(forge: str, labels: Sequence[str], cwd: str, env: Mapping[str, str]) 
 
 
 def writers(forge: str, authors: Iterable[str], cwd: str, env: Mapping[str, str]) -> set[str]:
-    """Return the authors with write access to the repository; an author whose access is unknown is left out."""
+    """Return the authors with write access to the repository, without those whose access is unknown."""
     names = sorted(author for author in {*authors} if re.fullmatch(r"[\w.-]+", author))
     return {author for author in names if _may_write(forge, author, cwd, env)}
 
@@ -58,7 +58,7 @@ def _may_write(forge: str, author: str, cwd: str, env: Mapping[str, str]) -> boo
 
 
 def close(forge: str, url: str, comment: str, cwd: str, env: Mapping[str, str]) -> None:
-    """Close an issue with a comment. Raises UsageProblem if the command fails."""
+    """Close an issue with a comment. Raises UsageProblem if the forge's command fails."""
     number = url.rstrip("/").rpartition("/")[2]
     if forge == GH:
         checked(forge, ["issue", "close", url, "--comment", comment], cwd, env)
@@ -68,7 +68,7 @@ def close(forge: str, url: str, comment: str, cwd: str, env: Mapping[str, str]) 
 
 
 def place_of(drafts: Collection[Draft]) -> str:
-    """Return the prefix that the URLs of all issues of the repository share; "" without an issue."""
+    """Return the common prefix of the URLs of the repository's issues; "" if there are no issues."""
     first = next((draft.place for draft in drafts), "")
     return f"{first.rstrip('/').rpartition('/')[0]}/" if "/" in first else ""
 

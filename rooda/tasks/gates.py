@@ -1,4 +1,4 @@
-"""Runs the gates of a landing on the result: the gates that the target's tip defines, and the task's own."""
+"""Runs the gates of a landing on the result: those that the target's tip defines, and the task's own."""
 
 import os
 from contextlib import nullcontext
@@ -18,7 +18,7 @@ from rooda.run.setup import is_walled
 from rooda.settings.layers import Settings
 from rooda.tasks.model import PROCEDURE, Task
 
-CAP = 10_000_000  # bytes of output kept
+CAP = 10_000_000  # bytes of output that are kept
 SHOWN = 16_000  # bytes of the output's end for the next prompt
 AGENTS_MD = "AGENTS.md"
 
@@ -31,7 +31,7 @@ class Result(NamedTuple):
 
 
 def of_target(found: Settings, task: Task) -> list[Gate]:
-    """Return the gates of the workspace in `found`, where the target's tip is checked out, and the task's own."""
+    """Return the gates in the settings `found`, of a checkout of the target's tip, and the task's own gates."""
     theirs = registry.gates_to_run(found, _procedure(task))
     known = {gate.command for gate in theirs}
     return [*theirs, *(Gate(text, text, origin=f"task {task.id}") for text in task.gates if text not in known)]
@@ -65,7 +65,7 @@ def run(found: Settings, task: Task, gate: Gate, clone: Repo, output: str) -> Re
 
 
 def decides(clone: Repo, name: str, tip: str, commit: str) -> bool:
-    """True if the change of a watched file affects what is run or checked; in AGENTS.md only its commands count."""
+    """True if the change of a watched file affects what is run or checked. In AGENTS.md only the commands count."""
     if os.path.basename(name) != AGENTS_MD:
         return True
     before, after = (clone.run("cat-file", "blob", f"{each}:{name}") for each in (tip, commit))

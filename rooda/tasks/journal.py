@@ -1,4 +1,4 @@
-"""Files of the merge queue: the journal of the move in progress, and the results that wait for the user."""
+"""Reads and writes the merge queue's files: the journal of the move in progress, and results that wait for the user."""
 
 import os
 from collections.abc import Sequence
@@ -12,32 +12,32 @@ from rooda.tasks.store import Store
 
 
 class Landed(NamedTuple):
-    """A task, and the commit that brings it to the target."""
+    """A task, and the commit that brings its work to the target."""
 
     id: int
     commit: str
 
 
 class Move(NamedTuple):
-    """Journal entry: the target's ref, its old and its new commit, and the checkout to update with it."""
+    """A journal entry: the target's ref, its old and new commit, and the checkout to update with it."""
 
     tasks: tuple[Landed, ...]
     ref: str  # full name of the target's ref
     old: str
     new: str
     checkout: str = ""  # work tree that has the target checked out
-    remote: str = ""  # its name, for a target in another repository
+    remote: str = ""  # the branch's name there, for a target in another repository
 
     def has(self, number: int) -> bool:
         return any(task.id == number for task in self.tasks)
 
 
 class Waiting(NamedTuple):
-    """Results for one target that wait until its checkout is clean."""
+    """Results for one target that wait until the checkout of the target is clean."""
 
     target: str
-    branch: str  # full name of the branch that has them
-    newest: str  # its commit
+    branch: str  # full name of the branch that holds the results
+    newest: str  # newest commit of that branch
     tasks: tuple[Landed, ...]
 
 
@@ -50,7 +50,7 @@ def _path(store: Store) -> str:
 
 
 def begin(store: Store, move: Move) -> bool:
-    """Write the journal if all tasks of the move are still completed; from then on they can't be cancelled."""
+    """Write the journal if all tasks of the move are still completed. After that they can no longer be cancelled."""
     with store.locked():
         if any(store.get(task.id).state != model.COMPLETED for task in move.tasks):
             return False
@@ -59,7 +59,7 @@ def begin(store: Store, move: Move) -> bool:
 
 
 def current(store: Store) -> Move | None:
-    """Return the move that has begun and not ended. Raises StateDamaged if the journal can't be read."""
+    """Return the move that has begun but not ended, if any. Raises StateDamaged if the journal can't be read."""
     path = _path(store)
     try:
         return json.decode(Move, json.parse_object(files.read_ours(path)))
@@ -70,7 +70,7 @@ def current(store: Store) -> Move | None:
 
 
 def begun_at(store: Store) -> int:
-    """Return when the journal was written, in nanoseconds. Lock files of git that are older are not from this move."""
+    """Return when the journal was written, in nanoseconds. Older lock files of git are not from this move."""
     return os.lstat(_path(store)).st_mtime_ns
 
 

@@ -1,4 +1,4 @@
-"""Lets `rooda tasks run --land` start `rooda tasks land` as a child process whenever a task is completed."""
+"""Starts `rooda tasks land` as a child process whenever a task is completed, for `rooda tasks run --land`."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ OUTPUT = "land.out"
 
 
 class Step(NamedTuple):
-    """How to start a landing: the arguments before and after `tasks land`, and a folder for its output."""
+    """The arguments before and after `tasks land` in the command of a landing, and a folder for its output."""
 
     before: tuple[str, ...]
     after: tuple[str, ...]
@@ -24,11 +24,11 @@ class Step(NamedTuple):
 
 
 class Lander:
-    """Runs one landing at a time; starts one if there are completed tasks that no landing has seen yet."""
+    """Runs one landing at a time. It starts one if there are completed tasks that no earlier landing has seen."""
 
     def __init__(self, wanted: bool, step: Step, say: Callable[[str], None]) -> None:
         self._wanted, self._step, self._say = wanted, step, say
-        self._offered: dict[int, str] = {}  # commit, keyed by task
+        self._offered: dict[int, str] = {}  # commit of each task that was offered to a landing, keyed by task
         self._pid, self._printed, self.code = 0, 0, OK
 
     @property
@@ -36,7 +36,7 @@ class Lander:
         return self._pid > 0
 
     def offer(self, tasks: Mapping[int, Task], children: Children) -> None:
-        """Start a landing, unless one is running (print its new output) or has been offered all completed tasks."""
+        """Start a landing if the last one did not see all completed tasks. If one is running, print its new output."""
         if self.works:
             self._report()
         found = {task.id: task.head for task in tasks.values() if task.state == model.COMPLETED} if self._wanted else {}
@@ -49,7 +49,7 @@ class Lander:
         self._pid = children.start(argv, self._step.folder, dict(os.environ), output)
 
     def ended(self, pid: int, code: int) -> bool:
-        """Print the output of the landing if this process was it, and return True; else return False."""
+        """If the process that ended was the landing, print its output and return True; else return False."""
         if pid != self._pid:
             return False
         self._pid, self.code = 0, code

@@ -1,7 +1,7 @@
-"""The merge queue of `rooda tasks land`: brings completed tasks to their target, one at a time, each checked by gates.
+"""The merge queue of `rooda tasks land`: brings completed tasks to their target one at a time, each checked by gates.
 
-Results are made and checked in a separate clone for each target. The target moves by compare-and-swap only. A journal
-is written before the move and deleted after it, so that the next landing completes a move that a kill cut off.
+Results are made and checked in a separate clone for each target. A target is moved by compare-and-swap only. A journal
+is written before the move and deleted after it, so that the next landing completes a move that was cut off by a kill.
 """
 
 import os
@@ -27,7 +27,7 @@ from rooda.tasks.store import Store
 from rooda.tasks.targets import Target, Targets
 from rooda.tasks.waiting import Shelf
 
-PATIENCE = 60.0  # seconds to wait until git commands of a killed landing have ended
+PATIENCE = 60.0  # seconds to wait for the end of git commands that a killed landing left
 
 
 class Wishes(NamedTuple):
@@ -37,7 +37,7 @@ class Wishes(NamedTuple):
     no_gates: bool = False
     yes: bool = False
     target: str = ""  # "" = all targets
-    patient: bool = False  # wait until another landing ends
+    patient: bool = False  # wait if another landing is running
 
 
 class Asked(NamedTuple):
@@ -45,7 +45,7 @@ class Asked(NamedTuple):
 
     say: Callable[[str], None]
     allow: Callable[[Task, Sequence[str]], bool]  # may this branch change files that decide what is run or checked?
-    trust: Callable[[Settings], Settings]  # ask whether to trust what was fetched from another repository
+    trust: Callable[[Settings], Settings]  # ask the user whether to trust what was fetched from another repository
 
 
 class Queue:
@@ -62,7 +62,7 @@ class Queue:
         self._code = OK
 
     def run(self) -> int:
-        """Land what can land; return the exit code. Raises Undecided if another landing is running."""
+        """Land the completed tasks that can land; return the exit code. Raises Undecided if another landing runs."""
         with alone(self._store, self._wishes.patient):
             self._recover()
             names = [*self._shelf.targets(), *queue.targets(self._store.all().values())]
@@ -76,7 +76,7 @@ class Queue:
         return self._code
 
     def _land_target(self, name: str) -> None:
-        """Land the completed tasks of a target, also those that are completed during the landing."""
+        """Land the completed tasks of a target, including those that are completed during the landing."""
         try:
             target = self._targets.find(name)
             self._targets.fetch(target)
@@ -96,7 +96,7 @@ class Queue:
         return False
 
     def _land(self, target: Target, task: Task) -> bool:
-        """Land a task, or send it back to its agent; True if the target has moved, so that the caller tries again."""
+        """Land a task, or send it back to its agent. Return True if the target has moved: the caller tries again."""
         if task.state != model.COMPLETED:
             return False
         if not task.head:
@@ -136,7 +136,7 @@ class Queue:
         return LandingClone(self._found, self._wanted, self._store.place, target, self._say)
 
     def _nothing(self, task: Task, tip: str) -> bool:
-        """Count a task as landed if its branch adds nothing; send it back if its agent left uncommitted work."""
+        """Record a task as landed if its branch adds nothing, but send it back if its agent left uncommitted work."""
         if left := orders.left_in_clone(self._store, task):
             return self._send_back(task, queue.uncommitted(task.target, left), tip)
         self._landed(Landed(task.id, tip), f"its branch has nothing that {task.target} lacks")
@@ -168,13 +168,13 @@ class Queue:
         return gates.of_target(self._asked.trust(found) if target.remote else found, task)
 
     def _checked(self, clone: Repo, task: Task, commit: str, checks: Sequence[Gate]) -> str | Refusal:
-        """Run the gates on the result; return its commit, or why it is refused. A gate may not change tracked files."""
+        """Run the gates on the result; return its commit, or a refusal. Gates may not change tracked files."""
         words = ("status", "--porcelain=v2", "--branch", "--untracked-files=no", "--ignore-submodules=all")
         for gate in checks:
             self._say(f"Task {task.id}: running gate {gate.name}")
             result = gates.run(self._found, task, gate, clone, os.path.join(self._store.place.folder, "gate.out"))
             try:
-                rows = clone._replace(objects="").lines(*words)  # a commit of the gate is in the clone's own folder
+                rows = clone._replace(objects="").lines(*words)  # a gate's commit is in the clone only
             except GitProblem as problem:
                 verdict = f"it damaged the clone: {problem.what}"
                 return queue.red(task.target, gate.name, verdict, result.output)
@@ -187,13 +187,13 @@ class Queue:
         return commit
 
     def _may_change(self, clone: Repo, task: Task, tip: str, commit: str, changes: Sequence[Change]) -> bool:
-        """False if the branch changes files that decide what is run or checked, and the user does not allow it."""
+        """True unless the branch changes files that decide what is run or checked, and the user does not allow that."""
         names = [change.path for change in changes]
         found = [name for name in queue.watched(names) if gates.decides(clone, name, tip, commit)]
         return not found or self._wishes.yes or self._asked.allow(task, found)
 
     def _keep(self, room: LandingClone, task: Task, commit: str) -> None:
-        """Keep a result from `gc`, before its gates run. Raises GitProblem if that fails, or if objects are missing."""
+        """Protect a result from `git gc` before its gates run. Raises GitProblem if an object is missing."""
         if problem := room.keep(commit):
             raise GitProblem(f"the result of task {task.id} can't be kept in the repository: {problem}")
         if not self._is_sound:  # `_history` checks the objects of later tasks
@@ -205,7 +205,7 @@ class Queue:
     # The target
 
     def _move(self, target: Target, task: Task, tip: str, commit: str, changes: Sequence[Change]) -> bool:
-        """Move the target to the result, or let the result wait; True if another process has moved the target."""
+        """Move the target to the result, or let the result wait. Return True if another process moved the target."""
         result = Landed(task.id, commit)
         if target.remote:
             return self._push(target, Move((result,), target.ref, tip, commit, remote=target.remote))
@@ -224,11 +224,11 @@ class Queue:
             if not folders:
                 raise GitProblem(f"{target.name} can't be moved: {reason}")
         self._shelf.put(target, result)
-        self._say(f"Task {task.id} is ready to land, and waits: {reason}")
+        self._say(f"Task {task.id} is ready to land, but waits: {reason}")
         return False
 
     def _moved(self, move: Move) -> str:
-        """Move a branch as the journal says; return why it did not move, "" if it did."""
+        """Move a branch as the journal says; return why that failed, "" if it succeeded."""
         if move.checkout:
             problem = checkouts.fast_forward(move.checkout, move.new)
         else:
@@ -243,7 +243,7 @@ class Queue:
         return problem
 
     def _push(self, target: Target, move: Move) -> bool:
-        """Push a result; True if another push has moved the target."""
+        """Push a result; return True if another push has moved the target in the meantime."""
         if not journal.begin(self._store, move):
             return False
         problem = self._targets.push(target, move.old, move.new)
@@ -270,7 +270,7 @@ class Queue:
             self._say(f"Task {task.id} landed on {task.target}: {task.title}")
 
     def _finish(self, target: Target) -> None:
-        """Land the results that wait for a target, or record that the user has merged them."""
+        """Land the results that wait for a target. If the user has merged them already, record that."""
         found = self._shelf.found(target.name)
         if not found:
             return
@@ -283,7 +283,7 @@ class Queue:
         whole = all(self._store.get(each.id).state == model.COMPLETED for each in found.tasks)
         if not whole or not self._targets.is_part(tip, found.newest):
             self._shelf.clear(target.name)
-            self._say(f"The results that waited for {target.name} are made again: it or one of its tasks has changed.")
+            self._say(f"The results that waited for {target.name} are made again: it or one of the tasks has changed.")
             return
         folders = checkouts.folders_of(self._repo, target.ref)
         reason = _obstacle(folders, target, tip, checkouts.changes(self._repo, tip, found.newest))
@@ -296,7 +296,7 @@ class Queue:
     # After a kill
 
     def _recover(self) -> None:
-        """Clear up after git commands that were killed; complete the move of a killed landing, if there is one."""
+        """Remove what killed git commands left, and complete the move of a killed landing, if there is one."""
         checkouts.remove_own_locks(self._repo, (LANDING, *self._shelf.branches()))
         move = journal.current(self._store)
         if move is None:
@@ -310,22 +310,22 @@ class Queue:
         journal.end(self._store)
 
     def _complete(self, move: Move) -> None:
-        """Set the checkout of a move that was cut off to the old or the new commit. RoodaError if that fails."""
+        """Set the checkout of a move that was cut off to the old or the new commit. Raises RoodaError if that fails."""
         since, problem = journal.begun_at(self._store), ""
         if move.checkout and not os.path.isdir(move.checkout):
             return
         if move.checkout and self._targets.commit(move.ref) == move.old:
             problem = checkouts.complete(move.checkout, move.ref, move.old, move.new, since)
-        else:  # files and index were updated before the ref; only locks can be left
+        else:  # files and index were updated before the ref, so only lock files can be left
             repo = find(move.checkout) if move.checkout else self._repo
             checkouts.remove_locks(repo, move.ref, since, bool(move.checkout))
         if problem:
             hint = f"Look at it: git -C {move.checkout} status. Then land again: rooda tasks land"
-            raise RoodaError(f"A landing was cut off, and can't be completed: {problem}.", hint, UNFINISHED)
+            raise RoodaError(f"A landing was cut off, and rooda can't complete it: {problem}.", hint, UNFINISHED)
 
 
 def _path_of(row: str) -> str:
-    """Return the path of a row of `git status --porcelain=v2` about a tracked file."""
+    """Return the path in a line of `git status --porcelain=v2` about a tracked file."""
     fields = {"1": 8, "2": 9, "u": 10}.get(row[:1], 0)
     return row.split(" ", fields)[-1].partition("\t")[0]
 
@@ -337,19 +337,19 @@ def _obstacle(folders: Sequence[str], target: Target, tip: str, changes: Sequenc
 
 
 def _await_commands(path: str) -> int:
-    """Take the lock that a landing's git commands inherit, after those of a killed landing have ended."""
+    """Take the lock that a landing's git commands inherit, once those of a killed landing have ended."""
     try:
         return lock.hold(path, PATIENCE)
     except OSError as problem:
         why = problem.strerror or problem
-        raise Undecided(f"A git command of a killed landing still works: {path}: {why}.", "Land again later.") from None
+        raise Undecided(f"A git command of a killed landing still runs: {path}: {why}.", "Land again later.") from None
 
 
 @contextmanager
 def alone(store: Store, patient: bool = False) -> Iterator[None]:
     """Hold the lock of the merge queue. Raises Undecided if another landing is running.
 
-    Git commands inherit a second lock, so that a landing waits for those that a killed one has left.
+    Git commands inherit a second lock, so that a landing waits for the git commands that a killed landing left.
     """
     path = store.place.lander
     files.make_folder(store.place.folder)

@@ -1,4 +1,4 @@
-"""Caches the tasks of a repository in memory, and reads again only those that have new lines in the log."""
+"""Caches the tasks of a repository in memory, and reads a task again only if the log has new lines about it."""
 
 from rooda.base import files, json
 from rooda.errors import StateDamaged, UsageProblem
@@ -7,17 +7,17 @@ from rooda.tasks.store import Store
 
 
 class Memory:
-    """All tasks, as the scheduler sees them. A file that can't be read is left out and reported once."""
+    """The tasks as the scheduler sees them. A task whose file can't be read is left out, and reported once."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._tasks: dict[int, Task] = {}
-        self._read = -1  # bytes of the log that were read; -1: nothing
-        self.problems: list[str] = []  # not reported yet
+        self._read = -1  # number of bytes of the log that were read; -1: nothing was read
+        self.problems: list[str] = []  # problems that are not reported yet
         self._reported: set[str] = set()
 
     def tasks(self, whole: bool = False) -> dict[int, Task]:
-        """Return all tasks by id. `whole`: read all files, in case a kill kept a change out of the log."""
+        """Return all tasks by id. `whole`: read all files, because a kill may have kept a change out of the log."""
         size = files.size(self._store.place.log)
         if whole or self._read < 0 or size < self._read:
             self._read = size
@@ -35,7 +35,7 @@ class Memory:
         with files.reading(self._store.place.log) as file:
             file.seek(self._read)
             data = file.read(size - self._read)
-        end = data.rfind(b"\n") + 1  # the rest is being written
+        end = data.rfind(b"\n") + 1  # the rest of the line is being written
         self._read += end
         found: dict[int, None] = {}
         for row in data[:end].splitlines():
@@ -51,7 +51,7 @@ class Memory:
             try:
                 self._tasks[number] = self._store.get(number)
             except UsageProblem:
-                continue  # it was deleted
+                continue  # the file was deleted
             except StateDamaged as problem:
                 if problem.what not in self._reported:
                     self._reported.add(problem.what)

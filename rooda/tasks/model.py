@@ -1,4 +1,4 @@
-"""A task of `rooda tasks`: its fields, its states, and which task runs next. Pure."""
+"""Defines a task of `rooda tasks`: its fields, its states, and which task runs next. Pure."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -14,13 +14,13 @@ WAITING, RUNNING, COMPLETED = ended.WAITING, ended.RUNNING, ended.COMPLETED
 FAILED, CANCELLED = ended.FAILED_STATE, ended.CANCELLED
 PARKED, LANDED = "parked", "landed"
 STATES = (WAITING, RUNNING, PARKED, COMPLETED, FAILED, LANDED, CANCELLED)
-OVER = (LANDED, CANCELLED)  # nothing changes such a task any more
+OVER = (LANDED, CANCELLED)  # states in which a task no longer changes
 
 PRIORITIES = ("high", "normal", "low")
-PROCEDURE = "procedure"  # the kind of a task whose loop is a procedure; other kinds have the names of the registry
-VERSION = 1  # format of a task's file
+PROCEDURE = "procedure"  # the kind of a task whose loop is a procedure; other kinds are named as in the registry
+VERSION = 1  # version of the format of a task's file
 LONGEST_TITLE = 72  # characters
-LONGEST_RING = 8  # names in a message about tasks that wait for each other
+LONGEST_RING = 8  # number of names in a message about tasks that wait for each other
 SLUG = 40  # characters of the title in a branch name
 _NO_ARGUMENT = re.compile("[\0\ud800-\udc7f\udd00-\udfff]")
 
@@ -37,12 +37,12 @@ class Source(NamedTuple):
     """Where a task was imported from."""
 
     kind: str = ""  # file | gh | glab; "" for a text that was typed
-    key: str = ""  # the item's identity at the source, by which a second import finds it
+    key: str = ""  # the item's identity at the source, by which a second import recognises it
     place: str = ""  # file relative to the top of the repository, or the URL of an issue
     line: int = 0
     sync: bool = False  # tick the box or close the issue after the landing
     synced: bool = False  # the box was ticked or the issue closed
-    digest: str = ""  # hash of the text at the import, by which a later edit is found
+    digest: str = ""  # hash of the text at the import, by which rooda detects a later edit
 
 
 class Pull(NamedTuple):
@@ -58,15 +58,15 @@ class Turnings(NamedTuple):
 
     tries: int = 0  # automatic retries after a failure
     reopened: int = 0  # returns to the agent after a refused landing, since the user's last retry
-    kills: int = 0  # consecutive kills of its loop in iteration `killed_at`
+    kills: int = 0  # number of kills in a row of its loop in iteration `killed_at`
     killed_at: int = -1
     loop: int = 1  # number of its loop; a task that is reopened or tried again begins a new one
     ended: str = ""  # last session of the loop before; a newer session belongs to this loop
-    base: str = ""  # commit of the target on which the branch begins, or to which it was rebased last
+    base: str = ""  # commit of the target at which the branch begins, or onto which it was rebased last
 
 
 class Process(NamedTuple):
-    """Process that works on a task; start time and boot id detect a reused PID."""
+    """The process that works on a task. Start time and boot id detect a reused PID."""
 
     pid: int = 0
     start: Any = None
@@ -103,11 +103,11 @@ class Task(NamedTuple):
     cost: float | None = None
     tokens: int = 0
     seconds: float = 0.0
-    until: str = ""  # time before which it can't go on: the reset of a usage limit
-    account: str = ""  # whose usage limit that is
+    until: str = ""  # time before which it can't continue: the reset of a usage limit
+    account: str = ""  # the account with that usage limit
     question: str = ""  # the agent's question to the user
     asked_at: str = ""
-    prompt: str = ""  # added to the next prompt: an answer, or why a landing was refused
+    prompt: str = ""  # text for the next prompt: an answer, or why a landing was refused
     reason: str = ""  # why it is parked, waits, or failed
     parked_by: str = ""  # question | limit | landing | trust | setup | clone
     turnings: Turnings = Turnings()
@@ -128,7 +128,7 @@ def encode(task: Task) -> Json:
 
 
 def decode(data: Json) -> Task:
-    """Return the task in a file's content. Raises Mismatch if it is invalid, or of another version."""
+    """Return the task from a file's content. Raises Mismatch if the content is invalid, or of another version."""
     if data.get("v") != VERSION:
         raise json.Mismatch(f"its version is {data.get('v')!r}; this rooda reads version {VERSION}")
     task = json.decode(Task, data)
@@ -139,12 +139,12 @@ def decode(data: Json) -> Task:
 
 
 def clean(text: str) -> str:
-    """Return a text without NUL characters and the surrogates that stand for no byte; no program takes them."""
+    """Return a text without NUL characters and invalid surrogates, which no program accepts as an argument."""
     return _NO_ARGUMENT.sub("", text)
 
 
 def title_of(text: str) -> str:
-    """Return the title of a task's text: the first line that has words, cut at a word if it is long."""
+    """Return the title of a task's text: the first line that is not empty, cut at a word if it is long."""
     row = next((" ".join(line.lstrip("#-*>").split()) for line in text.splitlines() if line.strip("#-*> \t")), "")
     if len(row) <= LONGEST_TITLE:
         return row
@@ -153,7 +153,7 @@ def title_of(text: str) -> str:
 
 
 def slug_of(title: str) -> str:
-    """Return the title as a part of a branch name: ASCII letters and digits, joined by hyphens."""
+    """Return the title in the form for a branch name: ASCII letters and digits, joined by hyphens."""
     words = "".join(sign if sign.isascii() and sign.isalnum() else " " for sign in title.lower()).split()
     found = ""
     for word in words:
@@ -167,17 +167,17 @@ def slug_of(title: str) -> str:
 
 
 def unmet(task: Task, tasks: Mapping[int, Task]) -> list[int]:
-    """Return the tasks that this one still waits for. A deleted or cancelled one never lands, so it stays listed."""
+    """Return the tasks that this one still waits for, including deleted and cancelled ones, which never land."""
     return [number for number in task.after if number not in tasks or tasks[number].state != LANDED]
 
 
 def lost(task: Task, tasks: Mapping[int, Task]) -> list[int]:
-    """Return the cancelled tasks that this one waits for in vain."""
+    """Return the cancelled tasks among those that this one waits for."""
     return [number for number in task.after if number in tasks and tasks[number].state == CANCELLED]
 
 
 def waiting_for_landing(tasks: Mapping[int, Task]) -> list[Task]:
-    """Return the waiting tasks that only wait for completed ones to land."""
+    """Return the waiting tasks that wait only for the landing of completed tasks."""
     waiting = (task for task in tasks.values() if task.state == WAITING)
     return [
         task
@@ -189,7 +189,7 @@ def waiting_for_landing(tasks: Mapping[int, Task]) -> list[Task]:
 def ready(tasks: Mapping[int, Task], now: str, busy: Collection[str] = ()) -> list[Task]:
     """Return the tasks that may start now, in the order in which they start.
 
-    `busy`: accounts at their usage limit. Times are compared as text, since all are in UTC with the same form.
+    `busy`: accounts at their usage limit. Times are compared as text, because all are in UTC and have the same form.
     """
     found = [
         task
@@ -203,7 +203,7 @@ def ready(tasks: Mapping[int, Task], now: str, busy: Collection[str] = ()) -> li
 
 
 def order(task: Task) -> tuple[int, bool, int]:
-    """Return the sort key of waiting tasks: by priority, then those that were started before, then the oldest."""
+    """Return the sort key of waiting tasks: by priority, then tasks that were started before, then the oldest."""
     return PRIORITIES.index(task.priority), not task.started_at, task.id
 
 
@@ -218,8 +218,8 @@ def same_agent(one: Task, other: Task) -> bool:
 
 
 def cycle(number: int, after: Sequence[int], task_of: Callable[[int], Task | None]) -> list[int]:
-    """Return the cycle of tasks that would arise if task `number` waited for `after`; [] if there is none."""
-    before = dict.fromkeys(after, number)  # the task that waits for it
+    """Return the cycle that would arise if task `number` waited for the tasks `after`; [] if there would be none."""
+    before = dict.fromkeys(after, number)  # for each task, the one that waits for it
     open_ = [*after]
     while open_:
         each = open_.pop()
@@ -236,13 +236,13 @@ def cycle(number: int, after: Sequence[int], task_of: Callable[[int], Task | Non
 
 
 def shown_ring(names: Sequence[object], word: str) -> str:
-    """Return the names of a cycle, joined by `word`; the middle of a long one is left out."""
+    """Return the names in a cycle, joined by `word`; the middle of a long cycle is left out."""
     shown = [*names] if len(names) <= LONGEST_RING else [*names[:4], "…", *names[-2:]]
     return f" {word} ".join(map(str, shown))
 
 
 def exit_code(tasks: Iterable[Task]) -> int:
-    """Return the exit code of `rooda tasks run`: 0 if all are completed or over, 1 if one failed, else 4."""
+    """Return the exit code of `rooda tasks run`: 0 if all tasks are completed or over, 1 if one failed, else 4."""
     states = {task.state for task in tasks}
     if FAILED in states:
         return FAILED_CODE

@@ -1,4 +1,4 @@
-"""The user's orders for a task: stop, cancel, retry, answer, clean. Each is safe while the scheduler runs."""
+"""Carries out the user's orders for a task: stop, cancel, retry, answer, clean. All are safe beside the scheduler."""
 
 import os
 
@@ -20,14 +20,14 @@ PATIENCE = 60.0  # seconds for a loop to end its agent
 
 
 def workspace_of(store: Store, task: Task) -> str:
-    """Return the folder in the task's clone that its loop works in; "" without a clone."""
+    """Return the folder in the task's clone in which its loop works; "" without a clone."""
     if not task.clone or not os.path.isdir(task.clone):
         return ""
     return os.path.normpath(os.path.join(task.clone, store.place.repo.prefix))
 
 
 def end_loop(store: Store, task: Task, reason: str = "") -> bool:
-    """End the loop of a task as Ctrl+C would, and wait until it is gone; False if none runs."""
+    """End the loop of a task as Ctrl+C would, and wait until it has ended; return False if none runs."""
     found = False
     if task.process.pid and signals.terminate(task.process._asdict()):
         found = True
@@ -36,7 +36,7 @@ def end_loop(store: Store, task: Task, reason: str = "") -> bool:
 
 
 def end_loops(workspace: str, reason: str = "") -> bool:
-    """End all loops of a workspace as `rooda stop` does, and wait until they are gone; False if none runs."""
+    """End all loops of a workspace as `rooda stop` does, and wait until they have ended; return False if none runs."""
     found = False
     for loop in registry.known(workspace):
         if lock.is_held(loop.lock):
@@ -53,7 +53,7 @@ def stop(store: Store, number: int, reason: str = "") -> Task:
     """Stop a running task; the next `run` resumes it. Raises UsageProblem if it is not running."""
     task = store.get(number)
     if task.state != model.RUNNING:
-        raise UsageProblem(f"Task {number} is {task.state}; it does not run.", f"See it: rooda tasks show {number}")
+        raise UsageProblem(f"Task {number} is {task.state}; it is not running.", f"See it: rooda tasks show {number}")
     end_loop(store, task, reason)
     return task
 
@@ -75,9 +75,9 @@ def cancel(store: Store, number: int) -> Task:
 
 
 def retry(store: Store, number: int) -> Task:
-    """Let the next `run` work on a task again. A failed one, or one parked by a landing, begins a new loop.
+    """Let the next `run` work on a task again. A task that failed, or was parked by a landing, begins a new loop.
 
-    A parked one whose loop the user has brought to its end, in its clone, is completed.
+    A parked task is completed if the user has run its loop to the end in the clone.
     """
 
     def again(task: Task) -> Task:
@@ -105,7 +105,7 @@ def _is_completed(store: Store, task: Task) -> bool:
 
 
 def answer(store: Store, number: int, text: str) -> Task:
-    """Answer the question of a task, which then goes on; the next prompt has question and answer."""
+    """Answer the question of a task, which then continues with the question and the answer in the next prompt."""
 
     def answered(task: Task) -> Task:
         if not task.question:
@@ -117,7 +117,7 @@ def answer(store: Store, number: int, text: str) -> Task:
 
 
 def end_question(store: Store, number: int, default: str, limit: str) -> Task:
-    """Answer a question that waited too long with the default answer; without a default its task fails."""
+    """Answer a question that has waited too long with the default answer; without a default, the task fails."""
 
     def failed(task: Task) -> Task:
         if not task.question:
@@ -132,7 +132,7 @@ def end_question(store: Store, number: int, default: str, limit: str) -> Task:
 
 
 def publish(store: Store, task: Task) -> Task:
-    """Fetch the work of a completed loop into the repository, after that failed before. UsageProblem on failure."""
+    """Try again to fetch the work of a completed loop into the repository. Raises UsageProblem if that fails."""
     commit, problem = bring(store, task, True)
     if problem:
         what = f"The work of task {task.id} can't be brought into the repository: {problem}"
@@ -150,9 +150,9 @@ def publish(store: Store, task: Task) -> Task:
 
 
 def bring(store: Store, task: Task, is_completed: bool) -> tuple[str, str]:
-    """Fetch a task's work into the repository; return the commit and the error, "" if there is none.
+    """Fetch a task's work into the repository; return the commit, and git's error, "" if there was none.
 
-    What the agents of a kind that does not commit have made is committed first, once the loop is completed.
+    If the loop is completed and its kind does not commit, the agents' changes are committed first.
     """
     problem, loan = "", work.loan_of(store.place, task)
     try:
@@ -169,7 +169,7 @@ def stop_run(store: Store) -> None:
     path = store.place.runner
     if not lock.is_held(path):
         raise UsageProblem("`rooda tasks run` is not running here.", "See the tasks: rooda tasks")
-    started.ended(store)  # the user ended it, so that `rooda resume --all` leaves it alone
+    started.ended(store)  # the user ended it, so `rooda resume --all` does not start it again
     signals.terminate(lock.owner(path))
     lock.await_free(path, PATIENCE)
 
@@ -185,7 +185,7 @@ def continue_run(store: Store) -> None:
 
 
 def _signal_run(store: Store, send: signals.SignalSender, still: bool) -> None:
-    """Signal the run, and wait some seconds until it is suspended (`still`) or continued."""
+    """Send the run a signal, and wait a few seconds until it is suspended (`still`) or continued."""
     path = store.place.runner
     if not lock.is_held(path):
         raise UsageProblem("`rooda tasks run` is not running here.", "See the tasks: rooda tasks")
@@ -197,7 +197,7 @@ def _signal_run(store: Store, send: signals.SignalSender, still: bool) -> None:
 
 
 def left_in_clone(store: Store, task: Task) -> str:
-    """Describe what only the clone of a task has, such as uncommitted files; "" if nothing, or while it is running."""
+    """Describe what only a task's clone has, such as uncommitted files; "" if nothing, or while the task is running."""
     if task.state == model.RUNNING or not task.clone or not os.path.isdir(task.clone):
         return ""
     loan = work.loan_of(store.place, task)
@@ -209,7 +209,7 @@ def left_in_clone(store: Store, task: Task) -> str:
 
 
 def clean(store: Store, task: Task) -> str:
-    """Remove the clone of a task that is over. If it has work that the repository lacks, keep it and return what."""
+    """Remove the clone of a task that is over; keep it, and describe its work, if the repository lacks some of it."""
     if left := left_in_clone(store, task):
         return left
     if os.path.isdir(task.clone):

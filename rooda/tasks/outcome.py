@@ -1,4 +1,4 @@
-"""Decides what a task becomes when its loop has ended. Pure."""
+"""Decides the state of a task after its loop has ended. Pure."""
 
 from typing import NamedTuple
 
@@ -10,13 +10,13 @@ from rooda.tasks.model import Process, Task
 
 UNPUBLISHED = "its work could not be brought into the repository"
 GENERAL = 78  # exit code of a process of `start` for an error that affects every task
-KILLS = 5  # in a row, without an iteration in between, after which a task fails
+KILLS = 5  # kills in a row, without an iteration in between, after which a task fails
 
 
 class Facts(NamedTuple):
-    """State and usage of a task's loop, read from the runs in its clone."""
+    """State and usage of a task's loop, read from the runs in the task's clone."""
 
-    state: str = ""  # of the newest run, a word of run/ended.py
+    state: str = ""  # state of the newest run, a word of run/ended.py
     session: str = ""
     iteration: int = 0
     cost: float | None = None
@@ -30,12 +30,12 @@ class Facts(NamedTuple):
 class Ended(NamedTuple):
     """The end of a task's loop."""
 
-    code: int  # negative: a signal killed it
+    code: int  # exit code; negative: a signal killed it
     facts: Facts = Facts()
-    said: str = ""  # its last error, or the last line of its output
-    head: str = ""  # its commit in the repository
-    problem: str = ""  # why its work could not be brought into the repository
-    text: str = ""  # its last error or warning, and all lines after it
+    said: str = ""  # the loop's last error, or the last line of its output
+    head: str = ""  # commit of the task's work in the repository
+    problem: str = ""  # why the work could not be fetched into the repository
+    text: str = ""  # the last error or warning, and all lines after it
 
 
 def with_facts(task: Task, facts: Facts) -> Task:
@@ -52,11 +52,11 @@ def with_facts(task: Task, facts: Facts) -> Task:
 
 
 def settled(task: Task, ended: Ended, now: str, tomorrow: str, retries: int) -> Task:
-    """Return the task after its loop has ended. A task that is not running any more keeps its state."""
+    """Return the task after its loop has ended. A task that is no longer running keeps its state."""
     task = with_facts(task, ended.facts)._replace(process=Process(), head=ended.head or task.head)
     if task.state != model.RUNNING:
         return task
-    if ended.facts.question and (ended.code == UNFINISHED or not task.prompt):  # a prompt means that it was answered
+    if ended.facts.question and (ended.code == UNFINISHED or not task.prompt):  # a prompt: it was answered
         return _asks(task, ended.facts, now)
     if ended.code == OK and ended.problem:
         return task._replace(state=model.PARKED, parked_by="clone", reason=f"{UNPUBLISHED}: {ended.problem}")
@@ -86,7 +86,7 @@ def _failed(task: Task, ended: Ended, retries: int) -> Task:
 
 
 def _asks(task: Task, facts: Facts, now: str) -> Task:
-    """Return the task, parked with the question that its agent asks."""
+    """Return the task, parked because of its agent's question."""
     return task._replace(
         state=model.PARKED, parked_by="question", question=facts.question, asked_at=now, reason="", until="", account=""
     )
@@ -105,7 +105,7 @@ def _unfinished(task: Task, facts: Facts, tomorrow: str) -> Task:
 
 
 def _killed(task: Task) -> Task:
-    """Return a task whose loop was killed: it waits to be resumed, or fails after too many kills in one iteration."""
+    """Return the task after its loop was killed: it waits for a resume, or fails after too many kills in a row."""
     kills = task.turnings.kills + 1 if task.turnings.killed_at == task.iteration else 1
     turnings = task.turnings._replace(kills=kills, killed_at=task.iteration)
     if kills > KILLS:

@@ -1,4 +1,4 @@
-"""Reads the progress of tasks: from their files and, for running tasks, from the loop's logs in the clone."""
+"""Reads the progress of tasks from their files and, for running tasks, from the loops' logs in the clones."""
 
 import os
 from collections.abc import Mapping
@@ -18,14 +18,14 @@ from rooda.views.status_table import Row
 
 
 class Board(NamedTuple):
-    """All tasks by id, running ones with their current progress; and for each damaged file, why it can't be read."""
+    """All tasks by id, with the current progress of running ones; and why damaged files can't be read, by id."""
 
     tasks: dict[int, Task]
     damaged: dict[int, str]
 
 
 def board(store: Store, config: str) -> Board:
-    """Read all tasks. `config`: the settings file that tasks run with."""
+    """Read all tasks. `config`: the settings file with which tasks run."""
     tasks, damaged = store.read()
     return Board({number: current(store, task, config) for number, task in tasks.items()}, damaged)
 
@@ -42,12 +42,12 @@ def current(store: Store, task: Task, config: str) -> Task:
 
 
 def as_json(store: Store, task: Task, known: Mapping[int, Task], config: str, conflicts: tuple[int, ...] = ()) -> Json:
-    """Return a task as `--json` prints it, in the shape of `rooda status --json`."""
+    """Return a task as `--json` prints it, with the keys of `rooda status --json`."""
     return Found(_row(store, task, known, config), view.details(task, conflicts)).as_json()
 
 
 def damaged_json(store: Store, number: int, why: str) -> Json:
-    """Return the object of a task whose file can't be read."""
+    """Return what `--json` prints for a task whose file can't be read."""
     row = Row(store.place.repo.workspace, view.LOOP, str(number), "", "damaged", waits_for=f"you: {why}", reason=why)
     return Found(row, {"id": number}).as_json()
 
@@ -85,7 +85,7 @@ def _row(store: Store, task: Task, known: Mapping[int, Task], config: str) -> Ro
 
 
 def _now(workspace: str, config: str) -> Row | None:
-    """Return the row of the loop that runs in a clone; None before it begins."""
+    """Return the status of the loop that runs in a clone; None before the loop begins."""
     try:
         found = Overview(Where(workspace, config)).details(workspace, None)
     except (OSError, RoodaError):
@@ -94,7 +94,7 @@ def _now(workspace: str, config: str) -> Row | None:
 
 
 def _used(workspace: str) -> Spent:
-    """Return what the runs in a clone have spent; nothing without a clone."""
+    """Return what the runs in a clone have used; all zero if there is no clone."""
     used = Spent()
     if workspace and os.path.isdir(workspace):
         for run in past_runs.past_runs(workspace):

@@ -1,4 +1,4 @@
-"""`rooda tasks land --pr`: opens pull requests for completed tasks, and returns failed checks to their agents."""
+"""`rooda tasks land --pr`: opens pull requests for completed tasks, and sends them back to agents if checks fail."""
 
 import os
 from collections.abc import Callable
@@ -24,14 +24,14 @@ class Wishes(NamedTuple):
 
     attempts: int = 2
     merge: bool = False
-    no_gates: bool = False  # merge without any check
-    yes: bool = False  # merge changes of settings, gates and CI files
+    no_gates: bool = False  # merge pull requests that have no checks
+    yes: bool = False  # merge pull requests that change settings, gates or CI files
     watch: float = 0.0  # seconds between two polls; 0 = poll once
     target: str = ""
 
 
 class Remote(NamedTuple):
-    """The remote to which a task's branch is pushed, and the branch there that its pull request targets."""
+    """The remote to which a task's branch is pushed, and the target branch of its pull request there."""
 
     name: str
     branch: str
@@ -47,9 +47,9 @@ class Pulls:
         self._code = OK
 
     def run(self) -> int:
-        """Visit all completed tasks once, or with `watch` until none is left; return the exit code.
+        """Visit all completed tasks once or, with `watch`, until none is left; return the exit code.
 
-        A forge's command that fails ends the first visit; later ones go on, as after a rate limit.
+        If a forge's command fails in the first visit, the run ends. Later failures, such as rate limits, do not end it.
         """
         with alone(self._store), Signals() as signals:
             is_first = True
@@ -75,14 +75,14 @@ class Pulls:
         return [task for name in names for task in queue.due(self._store.all().values(), name)]
 
     def _note(self, task: Task, text: str, code: int = UNFINISHED) -> None:
-        """Print what a task waits for, unless the last line printed for it says the same; set the exit code."""
+        """Print what a task waits for, unless the last line about the task said the same; set the exit code."""
         if self._said.get(task.id) != text:
             self._said[task.id] = text
             self._say(f"Task {task.id}: {text}")
         self._code = UNDECIDED if UNDECIDED in (code, self._code) else code
 
     def _visit(self, task: Task) -> None:
-        """Push a task's branch, open its pull request, or act on what the forge says about it."""
+        """Push a task's branch, open its pull request, or act on the state of its pull request at the forge."""
         remote = self._remote(task.target)
         host = Forge(task.pull.forge or forge.of_url(self._url(remote.name)), self._repo.top, os.environ)
         if not task.pull.url or task.pull.head != task.head:
@@ -94,7 +94,7 @@ class Pulls:
         elif seen.state == CLOSED:
             self._parked(task, f"its pull request was closed: {task.pull.url}")
         elif seen.head != task.head:
-            self._note(task, f"its pull request has another commit than the task: {task.pull.url}")
+            self._note(task, f"its pull request's newest commit is not the task's: {task.pull.url}")
         elif seen.conflicts or seen.checks == RED:
             self._send_back(task, seen, host, self._fetched(task, remote))
         elif self._wishes.merge and (seen.checks == GREEN or (seen.checks == NONE and self._wishes.no_gates)):
@@ -125,7 +125,7 @@ class Pulls:
         return self._config(f"remote.{remote}.url")
 
     def _open(self, task: Task, remote: Remote, host: Forge) -> None:
-        """Push the branch, and open its pull request unless it has one; the push updates an open one."""
+        """Push the branch, which updates an open pull request; if there is none, open one."""
         lease = f"--force-with-lease={HEADS}{task.branch}:{task.pull.head}"
         words = ["push", "-q", lease, remote.name, f"{task.head}:{HEADS}{task.branch}"]
         done = command.run(words, self._repo.top, hooks=True, timeout=GIT_TIMEOUT)
@@ -153,7 +153,7 @@ class Pulls:
         if seen.state == MERGED:
             self._landed(task, seen)
         else:
-            self._note(task, f"the forge merges it when it can: {task.pull.url}")
+            self._note(task, f"the forge will merge it as soon as it can: {task.pull.url}")
 
     def _landed(self, task: Task, seen: Seen) -> None:
         def landed(now: Task) -> Task:
@@ -171,7 +171,7 @@ class Pulls:
         self._note(task, f"parked: {reason}")
 
     def _fetched(self, task: Task, remote: Remote) -> str:
-        """Return the tip of the pull request's target at the forge; the task's base if it can't be fetched."""
+        """Return the tip of the pull request's target at the forge; if it can't be fetched, the task's base."""
         targets = Targets(self._repo)
         target = Target(task.target, f"{REMOTES}{remote.name}/{remote.branch}", remote.name, remote.branch)
         try:
@@ -181,7 +181,7 @@ class Pulls:
         return targets.commit(target.ref) or task.turnings.base
 
     def _conflicting(self, tip: str, head: str) -> list[str]:
-        """Return the files in which two commits conflict; [] if git is too old to tell."""
+        """Return the files in which two commits conflict; [] if git is too old to find them."""
         done = self._repo.run("merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", tip, head)
         return [*filter(None, files.to_text(done.out).split("\0")[1:])] if done.code == 1 else []
 

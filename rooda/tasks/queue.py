@@ -1,4 +1,4 @@
-"""Decides about landings: their order, how a branch is brought to its target, and what follows a refusal. Pure."""
+"""Decides the order of landings, how a branch is brought to its target, and what follows a refusal. Pure."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -15,12 +15,12 @@ class Refusal(NamedTuple):
     """Why a task can't land as it is."""
 
     kind: str  # conflict | gate | check | nothing | submodule
-    text: str  # for the user, in one line
-    prompt: str  # for the agent
+    text: str  # reason for the user, in one line
+    prompt: str  # text for the agent
 
 
 class History(NamedTuple):
-    """Relation between a task's branch and the tip of its target."""
+    """The relation between a task's branch and the tip of its target."""
 
     is_merged: bool  # the target contains the whole branch
     has_merges: bool  # the branch has merge commits that the target lacks
@@ -38,7 +38,7 @@ def targets(tasks: Iterable[Task]) -> list[str]:
 
 
 def way(history: History, squash: bool) -> str:
-    """Return how a branch is brought onto its target: as-is, rebase, merge or squash."""
+    """Return the way in which a branch is brought onto its target: as-is, rebase, merge or squash."""
     if squash:
         return "squash"
     if history.has_merges:
@@ -47,12 +47,12 @@ def way(history: History, squash: bool) -> str:
 
 
 def watched(paths: Iterable[str]) -> list[str]:
-    """Return those of the changed paths that decide what is run or checked, so that the user must allow them."""
+    """Return those changed paths that decide what is run or checked. The user must allow their change."""
     return [path for path in paths if path.rpartition("/")[2] in WATCHED or path.startswith(WATCHED_FOLDERS)]
 
 
 def reopened(task: Task, refusal: Refusal, attempts: int, tip: str) -> Task:
-    """Return a refused task: waiting for its agent, or parked for the user once `attempts` are used up."""
+    """Return a task after a refusal: it waits for its agent or, once `attempts` are used up, is parked for the user."""
     before = task.turnings
     turnings = before._replace(reopened=before.reopened + 1, loop=before.loop + 1, ended=task.session, base=tip)
     if task.turnings.reopened >= attempts:
@@ -74,7 +74,7 @@ def conflict(target: str, files: Sequence[str], hunks: str) -> Refusal:
 
 
 def red(target: str, gate: str, verdict: str, output: str) -> Refusal:
-    """Return the refusal of a branch that makes a gate red on top of its target."""
+    """Return the refusal of a branch because of a gate that is red on the branch combined with its target."""
     prompt = (
         f"Your work passed its gates alone, but on top of {target} as it is now a gate is red: {gate} ({verdict}).\n"
         f"The tip of {target} is rooda/target: merge it (git merge rooda/target), repair what is red, "
@@ -109,7 +109,7 @@ def _listed(files: Sequence[str]) -> str:
 
 
 def uncommitted(target: str, left: str) -> Refusal:
-    """Return the refusal of a branch without a commit, although its clone has work."""
+    """Return the refusal of a branch without commits whose clone has uncommitted work."""
     prompt = f"Nothing of your work can land on {target}: you left {left}. Check it, run the gates, and commit it."
     return Refusal("nothing", f"nothing is committed; its clone has {left}", prompt)
 

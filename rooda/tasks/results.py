@@ -1,4 +1,4 @@
-"""Reads what the loop of a task has done so far, from the runs in the task's clone."""
+"""Reads the state and usage of a task's loop from the runs in the task's clone, and fetches its work."""
 
 import os
 from typing import NamedTuple
@@ -19,11 +19,11 @@ from rooda.run.spending import Spent, cause_of, plus
 from rooda.settings.where import Where
 from rooda.tasks.outcome import Facts
 
-LAST = 8_000  # bytes of a program's output that may hold its last error
+LAST = 8_000  # bytes at the end of a program's output that are searched for its last error
 
 
 def facts(workspace: str, config: str, running: bool = False) -> Facts:
-    """Return state and usage of the loop, from the runs in a clone; all empty if no run has begun."""
+    """Return state and usage of the loop from the runs in a clone; all empty if no run has begun."""
     runs = past_runs(workspace)
     if not runs:
         return Facts()
@@ -46,9 +46,9 @@ def facts(workspace: str, config: str, running: bool = False) -> Facts:
 
 
 def higher_limit(workspace: str, name: str) -> int:
-    """Return the iteration limit that lets a procedure repeat an iteration cut off by a signal; 0 if none was.
+    """Return the iteration limit with which a procedure can repeat an iteration that a signal cut off; 0 if none was.
 
-    A procedure counts such an iteration, because its call was paid for; a task runs it once more. Resumes that were
+    A procedure counts such an iteration, because its call was paid for, but a task repeats it. Resumes that were
     killed before their first call change nothing.
     """
     cut_off: Json | None = None
@@ -63,14 +63,14 @@ def _in_utc(cause: Cause | None) -> Cause | None:
 
 
 class Said(NamedTuple):
-    """The end of what a program printed: its last error or line, and all from its last error or warning on."""
+    """The end of a program's output: its last error or line, and all lines from its last error or warning on."""
 
     line: str = ""
     text: str = ""
 
 
 def said(path: str, since: int = 0) -> Said:
-    """Return the end of a program's output, of which the first `since` bytes are from an earlier start."""
+    """Return the end of a program's output. The first `since` bytes are from an earlier start, and are skipped."""
     most = min(LAST, files.size(path) - since)
     try:
         rows = files.to_text(files.tail(path, most)).splitlines() if most > 0 else []
@@ -87,7 +87,7 @@ def said(path: str, since: int = 0) -> Said:
 
 
 def commit_rest(root: str, message: str) -> str:
-    """Commit what a loop has left uncommitted in its clone; return git's error, "" if there was none."""
+    """Commit all changes that a loop left uncommitted in its clone; return git's error, "" if there was none."""
     try:
         repo = find_at(root)
         repo = repo._replace(env=command.with_identity(repo.top, os.environ))
@@ -103,7 +103,7 @@ def commit_rest(root: str, message: str) -> str:
 
 
 def publish(root: str, loan: Loan) -> tuple[str, str]:
-    """Fetch the clone's HEAD into its repository; return the commit and the error, "" if there is none."""
+    """Fetch the clone's HEAD into the repository; return the commit, and git's error, "" if there was none."""
     try:
         top, folder, _ = traces.folders(root)
         commit = traces.head_commit(root) if folder and top == os.path.realpath(root) else ""
@@ -121,7 +121,7 @@ def set_branch(repo: Repo, branch: str, commit: str) -> str:
 
 
 def facts_or_none(workspace: str, config: str) -> Facts:
-    """Return `facts`; all empty if the runs can't be read, for example because an agent damaged them."""
+    """Return the facts of the loop; all empty if the runs can't be read, for example because an agent damaged them."""
     try:
         return facts(workspace, config)
     except (RoodaError, OSError, ValueError):

@@ -1,7 +1,7 @@
 """The scheduler of `rooda tasks run`: starts a loop for each task that may start, and sleeps until something happens.
 
-All that must survive is in the tasks' files. A task is `running` from before its loop starts until after its end was
-recorded; after a crash, the next scheduler ends the processes of such a loop and resumes it.
+All that must survive a crash is in the tasks' files. A task is `running` from before its loop starts until the loop's
+end is recorded. After a crash, the next scheduler ends the processes of such a loop, and resumes it.
 """
 
 import os
@@ -31,17 +31,17 @@ STOPPED = (INTERRUPTED, TERMINATED)
 
 
 class Wishes(NamedTuple):
-    """The options of `rooda tasks run`, and its settings from [tasks]."""
+    """The options of `rooda tasks run`, and the settings of [tasks]."""
 
     slots: int = 2
     retries: int = 1
     wait: bool = False
     land: bool = False
     cost: float = 0.0  # dollars that all loops of this run may spend together; 0 = no limit
-    prefix: str = "rooda"  # of the branches
+    prefix: str = "rooda"  # prefix of the branches
     min_free: int = 0  # bytes of free space, below which nothing more starts
     home: str = ""  # folder of the clones
-    question_seconds: float = 0.0  # how long a question waits for its answer; 0 = without limit
+    question_seconds: float = 0.0  # seconds that a question waits for its answer; 0 = no limit
     question_default: str = ""
     landing: tuple[str, ...] = ()  # options of `tasks land`
 
@@ -54,23 +54,23 @@ class Wishes(NamedTuple):
 
 
 class Runner:
-    """Works off the tasks of one repository."""
+    """Runs the tasks of one repository."""
 
     def __init__(self, store: Store, here: Where, config: str, wishes: Wishes, say: Callable[[str], None]) -> None:
         self._store, self._here, self._config, self._wishes, self._say = store, here, config, wishes, say
         self._memory, self._foresight = Memory(store), Foresight(store, say)
-        self._working: dict[int, int] = {}  # task, keyed by PID
-        self._slots: dict[int, int] = {}  # slot, keyed by task
-        self._printed: dict[int, int] = {}  # size of a task's output before its start
+        self._working: dict[int, int] = {}  # running tasks, keyed by PID
+        self._slots: dict[int, int] = {}  # the smallest free number at each running task's start, keyed by task
+        self._printed: dict[int, int] = {}  # size of each task's output before its start
         step = Step(("-C", here.workspace, "--config", config), wishes.landing, store.place.folder)
         self._lander = Lander(wishes.land, step, say)
         self._held: set[int] = set()  # tasks that the user stopped during this run
-        self._over = ""  # why nothing more starts in this run
+        self._over = ""  # why this run starts no more tasks
         self._general = ""  # an error that affects every task
         self._group = f"{os.getpid()}-{clock.file_stamp(clock.now())}"
 
     def run(self) -> int:
-        """Work until nothing can start any more; return the exit code. Raises Undecided if another run is active."""
+        """Run tasks until no more can start; return the exit code. Raises Undecided if another run is active."""
         self._require_prefix()
         held = take_lock(self._store)
         try:
@@ -101,7 +101,7 @@ class Runner:
         return UNFINISHED if code == OK and self._lander.code else code
 
     def _report_unlanded(self, tasks: Mapping[int, Task]) -> None:
-        """Report tasks that wait for cancelled ones, or for a landing that a run without `--land` does not bring."""
+        """Report tasks that wait for cancelled tasks or, if this run has no `--land`, for a landing."""
         for task in tasks.values():
             if task.state == model.WAITING and (lost := model.lost(task, tasks)):
                 names = ", ".join(map(str, lost))
@@ -114,7 +114,7 @@ class Runner:
             self._say(f"{what} until others have landed: rooda tasks land, or rooda tasks run --land")
 
     def _require_prefix(self) -> None:
-        """Raise UsageProblem if a branch such as `rooda` prevents git from creating branches below it."""
+        """Raise UsageProblem if a branch named `rooda`, for example, keeps git from creating `rooda/…`."""
         parts = self._wishes.prefix.split("/")
         for name in ("/".join(parts[:count]) for count in range(1, len(parts) + 1)):
             if self._store.place.repo.run("rev-parse", "-q", "--verify", f"{work.HEADS}{name}").code == 0:
@@ -138,7 +138,7 @@ class Runner:
             if not self._working and not self._lander.works and not (self._wishes.wait and upcoming and not self._over):
                 if whole or self._over:
                     return
-                whole = True  # one more look at all files before the end
+                whole = True  # read all files once more before the end
                 continue
             whole = False
             self._children.sleep(max(0.0, upcoming - clock.now()) if upcoming else None)
@@ -149,7 +149,7 @@ class Runner:
         self._memory.problems.clear()
 
     def _next_time(self, tasks: Mapping[int, Task]) -> float:
-        """Return when the next usage limit or question ends; 0 if there is none."""
+        """Return the time at which the next usage limit or waiting question ends; 0 if there is none."""
         text = model.next_time(tasks.values())
         found = [seconds_of(text)] if text else []
         if limit := self._wishes.question_seconds:
@@ -157,7 +157,7 @@ class Runner:
         return min(found, default=0.0)
 
     def _end_questions(self, tasks: Mapping[int, Task]) -> None:
-        """Give questions that waited too long the default answer; without a default, their tasks fail."""
+        """Answer questions that waited too long with the default answer; without a default, let their tasks fail."""
         limit, default = self._wishes.question_seconds, self._wishes.question_default
         for task in [*tasks.values()] if limit else ():
             if task.question and task.asked_at and seconds_of(task.asked_at) + limit <= clock.now():
@@ -174,7 +174,7 @@ class Runner:
             self._start(waiting.pop(0))
 
     def _has_space(self) -> bool:
-        """True if the disk of the clones has the free space that `min_free` requires."""
+        """True if the disk with the clones has at least the free space `min_free`."""
         if self._wishes.min_free and (free := files.free_space(self._wishes.home)) < self._wishes.min_free:
             what = f"{self._wishes.home} has {free / 1e9:.1f} GB of free space"
             self._over = f"{what}, less than [tasks] min_free = {self._wishes.min_free / 1e9:g}GB; nothing more starts."
@@ -182,7 +182,7 @@ class Runner:
         return not self._over
 
     def _start(self, task: Task) -> None:
-        """Claim a task and start its loop, unless another process has changed the task in the meantime."""
+        """Mark a task as running and start its loop, unless another process has changed the task in the meantime."""
         now = clock.rfc3339(clock.now())
 
         def claim(found: Task) -> Task:
@@ -224,7 +224,7 @@ class Runner:
             self._settle(number, code)
 
     def _settle(self, number: int, code: int) -> None:
-        """Fetch the work of a loop that has ended into the repository, and record the task's new state."""
+        """Fetch the work of an ended loop into the repository, and record the task's new state."""
         task = self._store.get(number)
         workspace = orders.workspace_of(self._store, task)
         facts = results.facts_or_none(workspace, self._config) if workspace else outcome.Facts()
@@ -249,7 +249,7 @@ class Runner:
         self._after(after, ended)
 
     def _after(self, task: Task, ended: outcome.Ended) -> None:
-        """Report the end of a loop; hold back other tasks, or the whole run, if its cause concerns them too."""
+        """Report the end of a loop. If its cause also affects other tasks, let these tasks or the whole run wait."""
         if ended.code == outcome.GENERAL:
             self._over = self._general = self._general or ended.said
             return
@@ -264,7 +264,7 @@ class Runner:
         self._say(f"Task {task.id}{why}")
 
     def _hold_others(self, limited: Task) -> None:
-        """Let all waiting tasks with the same agent wait until its usage limit ends."""
+        """Let all waiting tasks with the same agent wait until that agent's usage limit ends."""
         if limited.state != model.WAITING or not limited.until:
             return
 
@@ -277,13 +277,13 @@ class Runner:
                 self._memory.keep(self._store.change(other.id, hold, "waits"))
 
     def _suspend(self, watched: Signals) -> None:
-        """Suspend all loops and this process after Ctrl+Z or `rooda tasks pause`, until they are continued."""
+        """Suspend all loops and this process after Ctrl+Z or `rooda tasks pause`, until the user continues them."""
         self._children.suspend()
         watched.stop_self()
         self._children.resume()
 
     def _stop(self, watched: Signals) -> None:
-        """End all loops, which save their state; a second signal is passed on, too."""
+        """End all loops, which save their state. A second signal is passed on to them, too."""
         if self._working:
             self._say(f"Stopping {len(self._working)} task{'s' if len(self._working) > 1 else ''}…")
         sent = 0
@@ -295,7 +295,7 @@ class Runner:
             self._settle_ended()
 
     def _recover(self) -> None:
-        """End the loops that a crashed scheduler left, and let their tasks wait to be resumed."""
+        """End the loops that a crashed scheduler left running; their tasks wait to be resumed."""
         for task in [*self._memory.tasks().values()]:
             if task.state != model.RUNNING:
                 continue
@@ -307,7 +307,7 @@ class Runner:
 
 
 def take_lock(store: Store) -> lock.Lock:
-    """Take the lock of the scheduler. Raises Undecided if another one is running."""
+    """Take the scheduler's lock. Raises Undecided if another scheduler is running."""
     path = store.place.runner
     files.make_folder(store.place.folder)
     held = lock.acquire(path)

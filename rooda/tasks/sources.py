@@ -1,4 +1,4 @@
-"""Turns lists of tasks and issues into drafts of tasks, and compares them with the tasks that are known. Pure."""
+"""Turns task lists and issues into drafts of tasks, and compares them with the tasks that were imported. Pure."""
 
 import hashlib
 import json
@@ -19,11 +19,11 @@ KNOWN = f"{task_lists.FORMS}; or gh or glab for issues"
 class Draft(NamedTuple):
     """A task as its source describes it."""
 
-    key: str  # its identity at the source
+    key: str  # the item's identity at the source
     title: str
     text: str
-    place: str  # file, or URL of an issue
-    after: tuple[str, ...] = ()  # keys of the drafts that come first
+    place: str  # file, or the issue's URL
+    after: tuple[str, ...] = ()  # keys of the drafts that must land first
     commands: tuple[str, ...] = ()
     line: int = 0
     done: bool = False
@@ -31,13 +31,13 @@ class Draft(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Return a hash of the text without its check marks, by which a later edit is found."""
+        """Return a hash of the text without its check marks, by which rooda detects a later edit."""
         plain = re.sub(r"\[[ xX~/-]\]", "[]", self.text)
         return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 class Known(NamedTuple):
-    """A task that an earlier import added, and what its source says now."""
+    """A task that an earlier import added, and the draft that its source has now."""
 
     task: Task
     draft: Draft
@@ -48,7 +48,7 @@ class Known(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Result of a comparison: drafts to add, drafts that are tasks already, and tasks that the source lacks now."""
+    """The result of a comparison: drafts to add, drafts that are tasks already, and tasks that the source now lacks."""
 
     new: tuple[Draft, ...] = ()
     known: tuple[Known, ...] = ()
@@ -56,7 +56,7 @@ class Plan(NamedTuple):
 
 
 def of_list(found: TaskList, place: str) -> list[Draft]:
-    """Return the drafts of a list in a file. The key of an item without an id of its own is its first line."""
+    """Return the drafts in a list from a file. An item without an id has its first line as its key."""
     ids = [item.id for item in found.items if item.id]
     unique = {name for name in ids if ids.count(name) == 1}
     keys = [f"id:{item.id}" if item.id in unique else f"text:{_title(item)}" for item in found.items]
@@ -82,17 +82,17 @@ def _draft(item: Item, key: str, place: str) -> Draft:
 
 
 def of_github(said: Any) -> list[Draft]:
-    """Return the drafts of what `gh issue list --json number,title,body,url,author` printed."""
+    """Return the drafts from the output of `gh issue list --json number,title,body,url,author`."""
     return [_issue(each, "number", "body", "url", "login") for each in _objects(said, "number")]
 
 
 def of_gitlab(said: Any) -> list[Draft]:
-    """Return the drafts of what `glab issue list --output json` printed."""
+    """Return the drafts from the output of `glab issue list --output json`."""
     return [_issue(each, "iid", "description", "web_url", "id") for each in _objects(said, "iid")]
 
 
 def _objects(said: Any, number: str) -> list[Mapping[str, Any]]:
-    """Return the objects that have an issue's number."""
+    """Return the JSON objects that have an issue's number."""
     rows = said if isinstance(said, list) else []
     return [each for each in rows if isinstance(each, Mapping) and isinstance(each.get(number), int)]
 
@@ -112,7 +112,7 @@ def _issue(said: Mapping[str, Any], number: str, body: str, url: str, author: st
 def plan(drafts: Sequence[Draft], tasks: Iterable[Task], kind: str, place: str) -> Plan:
     """Compare the drafts of a source with the tasks that earlier imports took from it.
 
-    `place`: the file, or what the URLs of the issues begin with.
+    `place`: the file, or the common prefix of the issues' URLs.
     """
     mine = {task.source.key: task for task in tasks if _is_from(task, kind, place)}
     known = tuple(Known(mine[draft.key], draft) for draft in drafts if draft.key in mine)
@@ -128,7 +128,7 @@ def _is_from(task: Task, kind: str, place: str) -> bool:
 
 
 def in_order(drafts: Sequence[Draft]) -> list[Draft]:
-    """Return the drafts, each after those that it waits for, otherwise in their order; `circle` finds cycles."""
+    """Return the drafts in their order, but each after those that it waits for. The caller has excluded cycles."""
     by_key = {draft.key: draft for draft in drafts}
     found: dict[str, Draft] = {}
     stack = [draft.key for draft in reversed(drafts)]
@@ -162,7 +162,7 @@ def circle(drafts: Sequence[Draft]) -> list[str]:
 
 
 def name_of(key: str) -> str:
-    """Return a key without its prefix (`id:`, `text:`), for a message."""
+    """Return a key for a message: without its prefix, `id:` or `text:`."""
     return key.partition(":")[2]
 
 
@@ -171,7 +171,7 @@ def source_of(draft: Draft, kind: str, sync: bool) -> Source:
 
 
 def after_of(draft: Draft, ids: Mapping[str, int], more: Collection[int] = ()) -> tuple[int, ...]:
-    """Return the ids of the tasks that a draft waits for; keys that `ids` lacks, as of done items, are left out."""
+    """Return the ids of the tasks that a draft waits for. Keys that `ids` lacks, as of done items, are left out."""
     return tuple(dict.fromkeys([*(ids[key] for key in draft.after if key in ids), *more]))
 
 
@@ -179,7 +179,7 @@ def after_of(draft: Draft, ids: Mapping[str, int], more: Collection[int] = ()) -
 
 
 def ticked(text: str, source: Source) -> str:
-    """Return a list's text with the item of a source marked as done; unchanged if it is gone or done already."""
+    """Return a list's text with one item marked as done; unchanged if the item was removed or is done already."""
     try:
         found = task_lists.read(text, source.place)
     except task_lists.UnknownForm:
@@ -208,7 +208,7 @@ def _tick_line(row: str, form: str) -> str:
 
 
 def _passed(text: str, item: Item) -> str:
-    """Return the text of a prd.json with one story marked as passed; keeps the file's indentation."""
+    """Return the text of a prd.json with one story marked as passed and the same indentation."""
     value = json.loads(text.removeprefix("\ufeff"))
     for story in _stories(value):
         if str(story.get("id")) == item.id or (not item.id and story.get("title") == item.title):

@@ -1,7 +1,7 @@
 """Records that `rooda tasks run` is active, so that `rooda resume --all` starts it again after a crash or a shutdown.
 
-The record is signed by this user. It is deleted when the run ends by itself or the user stops it. SIGTERM and SIGHUP
-alone keep it, because they mean a shutdown or a closed terminal; `rooda tasks stop` deletes it before its SIGTERM.
+rooda signs the record with the user's key. It deletes it when the run ends by itself or the user stops it. SIGTERM and
+SIGHUP keep it, because they mean a shutdown or a closed terminal; `rooda tasks stop` deletes it before its SIGTERM.
 """
 
 import os
@@ -24,7 +24,7 @@ def write(store: Store, here: Where, words: list[str]) -> None:
 
 
 def ended(store: Store, number: int = 0) -> None:
-    """Delete the record, unless the signal `number` means a shutdown."""
+    """Delete the record, unless the run was ended by a signal (`number`) that means a shutdown."""
     if not number or number in ORDERS:
         files.remove(_path(store.place))
 

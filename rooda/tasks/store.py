@@ -1,7 +1,7 @@
-"""The list of tasks on disk, in the repository's git folder: one JSON file for each task and an append-only log.
+"""Stores the list of tasks in the repository's git folder: one JSON file for each task, and an append-only log.
 
-`<git folder>/rooda/tasks/<id>.json` is replaced whole under one lock; `log.jsonl` has a line for each change.
-Worktrees of the repository share the list. A scheduler that sleeps is woken through the FIFO `wake`.
+Each change replaces `<git folder>/rooda/tasks/<id>.json` under one lock, and adds a line to `log.jsonl`.
+The repository's worktrees share the list. The FIFO `wake` wakes a sleeping scheduler.
 """
 
 import os
@@ -18,7 +18,7 @@ from rooda.run.events import encoded
 from rooda.tasks import model
 from rooda.tasks.model import Task
 
-TASKS = ("tasks", "--local")  # in commands that rooda types: never the fleet's, whatever [fleet] default says
+TASKS = ("tasks", "--local")  # option of commands that rooda starts: the local list, whatever [fleet] default says
 PATIENCE = 30.0  # seconds to wait for the lock
 ENDING = ".json"
 Change = Callable[[Task], Task]
@@ -26,7 +26,7 @@ Maker = Callable[[int], Task]
 
 
 class Place(NamedTuple):
-    """A repository, the folder of its task list, and the paths in it."""
+    """A repository, the folder of its task list, and the paths of files in that folder."""
 
     repo: Repo
     folder: str
@@ -54,7 +54,7 @@ class Place(NamedTuple):
 
 
 class TaskList(Protocol):
-    """A list of tasks, on this machine or in the fleet."""
+    """Interface of a list of tasks, on this machine or in the fleet."""
 
     @property
     def place(self) -> Place: ...
@@ -66,7 +66,7 @@ class TaskList(Protocol):
 
 
 def place_of(workspace: str) -> Place:
-    """Return the place of the tasks of a workspace's repository. Raises UsageProblem outside of a repository."""
+    """Return the place of the task list of a workspace's repository. Raises UsageProblem outside of a repository."""
     try:
         repo = find(workspace)
     except GitProblem as problem:
@@ -75,7 +75,7 @@ def place_of(workspace: str) -> Place:
 
 
 class Store:
-    """The tasks of one repository. Safe with several processes at once; a kill at any point leaves whole files."""
+    """The tasks of one repository. Several processes can use it at once, and a kill at any point leaves whole files."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
@@ -89,7 +89,7 @@ class Store:
         return self.read()[0]
 
     def read(self) -> tuple[dict[int, Task], dict[int, str]]:
-        """Return all tasks by id, and what is wrong with those whose files can't be read."""
+        """Return all tasks by id, and for each task whose file can't be read, the problem."""
         found: dict[int, Task] = {}
         damaged: dict[int, str] = {}
         for number in self.ids():
@@ -128,7 +128,7 @@ class Store:
         return self.add_all(lambda: [make], what)[0]
 
     def add_all(self, makers: Callable[[], Iterable[Maker]], what: str = "added") -> list[Task]:
-        """Add several tasks under one lock; `makers` is called under it, too. Many are synced after it is released."""
+        """Add several tasks under one lock, under which `makers` is called, too. Many are synced later, without it."""
         with self.locked():
             wanted = [*makers()]
             first, is_single = self._next_ids(len(wanted)), len(wanted) == 1
@@ -141,12 +141,12 @@ class Store:
         return found
 
     def put(self, task: Task) -> None:
-        """Save a copy of a task that is kept in another list; replaces an earlier copy."""
+        """Save a copy of a task from another list, replacing an earlier copy."""
         with self.locked():
             self._saved(task, "copied")
 
     def change(self, number: int, work: Change, what: str, **facts: object) -> Task:
-        """Replace a task by the result of `work`; nothing is written if that equals the task."""
+        """Replace a task by the result of `work`. Nothing is written if the task does not change."""
         with self.locked():
             before = self.get(number)
             after = work(before)
@@ -157,7 +157,7 @@ class Store:
         return saved
 
     def wake(self) -> None:
-        """Wake the scheduler, if one sleeps."""
+        """Wake the scheduler, if one is sleeping."""
         try:
             descriptor = files.open_fifo(self.place.wake, os.O_WRONLY)
         except OSError:
@@ -170,7 +170,7 @@ class Store:
             os.close(descriptor)
 
     def history(self, number: int | None = None) -> Iterator[Json]:
-        """Yield the lines of the log, oldest first; with `number`, those of one task."""
+        """Yield the lines of the log, oldest first; with `number`, only those about this task."""
         try:
             with files.reading(self.place.log) as file:
                 for row in file:
@@ -185,7 +185,7 @@ class Store:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the lock of the list. UsageProblem if it can't be opened, or another process holds it too long."""
+        """Hold the list's lock. Raises UsageProblem if it can't be opened, or if another process holds it too long."""
         try:
             files.make_folder(self.place.folder)
             descriptor = lock.hold(os.path.join(self.place.folder, "lock"), PATIENCE)
@@ -199,7 +199,7 @@ class Store:
             os.close(descriptor)
 
     def _next_ids(self, count: int) -> int:
-        """Return the first of `count` ids that no task ever had. The file `last` has the highest, before any task."""
+        """Reserve `count` ids that no task ever had, and return the first. The file `last` has the highest such id."""
         path = os.path.join(self.place.folder, "last")
         try:
             last = int(files.read_ours(path))

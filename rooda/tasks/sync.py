@@ -1,7 +1,7 @@
-"""Carries a landing back to where the task came from (`add --sync`): ticks its box, or closes its issue.
+"""Reports a landing to the task's source (`add --sync`): ticks the task's box in a file, or closes its issue.
 
 A box in a tracked file is ticked in the commit that lands; boxes in other files and issues follow after the landing.
-What fails is tried again by the next landing.
+If that fails, the next landing tries again.
 """
 
 import os
@@ -17,7 +17,7 @@ from rooda.tasks.store import Store
 
 
 def tick(clone: Repo, task: Task, commit: str) -> str:
-    """Tick the task's box in the commit that lands, which is checked out in the clone; return the new commit."""
+    """Tick the task's box in the commit that lands, which the clone has checked out; return the new commit."""
     place = task.source.place
     path = os.path.join(clone.top, place)
     if not _has_box(task) or not _tracks(clone, "HEAD", place) or os.path.islink(path) or not _ticked(path, task):
@@ -28,7 +28,7 @@ def tick(clone: Repo, task: Task, commit: str) -> str:
 
 
 def carry_back(store: Store, env: Mapping[str, str], say: Callable[[str], None]) -> None:
-    """Tick boxes in untracked files and close issues, for all tasks that have landed and are not synced yet."""
+    """Tick boxes in untracked files and close issues for all tasks that have landed but are not synced yet."""
     for task in store.all().values():
         source = task.source
         if task.state != model.LANDED or not source.sync or source.synced:
@@ -54,7 +54,7 @@ def _has_box(task: Task) -> bool:
 
 
 def _tracks(repo: Repo, commit: str, place: str) -> bool:
-    """True if a commit has the file. A file outside of the repository has an absolute path."""
+    """True if a commit contains the file. A file outside of the repository has an absolute path."""
     return not os.path.isabs(place) and bool(repo.run("ls-tree", "--name-only", commit, "--", place).out)
 
 

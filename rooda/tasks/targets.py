@@ -1,4 +1,4 @@
-"""The branches that tasks land on: local ones, or those of a remote such as `origin/main`."""
+"""Finds, reads and pushes the branches that tasks land on: local ones, or those of a remote such as `origin/main`."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class Target(NamedTuple):
     name: str
     ref: str  # full name of the local ref that has its tip
     remote: str = ""
-    branch: str = ""  # its name in the remote repository
+    branch: str = ""  # the branch's name in the remote repository
 
 
 class Targets:
@@ -59,7 +59,7 @@ class Targets:
         return self.is_part(commit, ref)
 
     def fetch(self, target: Target) -> None:
-        """Fetch a remote target; a local one needs none. Raises GitProblem if that fails."""
+        """Fetch a remote target, and do nothing for a local one. Raises GitProblem if that fails."""
         if not target.remote:
             return
         words = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", target.remote)
@@ -73,6 +73,6 @@ class Targets:
         return self._outside([*words, f"{new}:{HEADS}{target.branch}"])
 
     def _outside(self, words: Sequence[str]) -> str:
-        """Run git with the user's own protocols, credentials and hooks; return its error, "" if it succeeded."""
+        """Run git with the user's own protocols, credentials and hooks; return git's error, "" if it succeeded."""
         done = command.run([*words], self._repo.top, hooks=True, timeout=GIT_TIMEOUT)
         return command.error_text(done) if done.code else ""

@@ -10,10 +10,10 @@ from rooda.tasks.model import Task
 
 HEAD = ("ID", "STATE", "ITER", "ELAPSED", "COST", "TASK", "WAITS FOR")
 NUMBERS = (0, 2, 3, 4)
-TASK, WAITS = 5, 6  # columns that a narrow terminal cuts
+TASK, WAITS = 5, 6  # columns whose text is cut if the terminal is narrow
 NOTHING = "-"
 LOOP = "task"
-NARROWEST = 20  # characters of a column that is cut
+NARROWEST = 20  # characters that remain of a column whose text is cut
 
 
 def board(
@@ -51,7 +51,7 @@ def _cells(task: Task, known: Mapping[int, Task], conflicts: Sequence[int]) -> t
 
 
 def waits_for(task: Task, known: Mapping[int, Task], conflicts: Sequence[int] = ()) -> str:
-    """Return what a task waits for, such as other tasks, a time, or the user; "" if nothing."""
+    """Return what a task waits for, such as other tasks, a time, or the user; "" if it waits for nothing."""
     if task.state == model.PARKED:
         return _person(task)
     if task.state == model.WAITING and (lost := model.lost(task, known)):
@@ -127,7 +127,7 @@ def _limits(limits: model.Limits) -> Iterable[str]:
 
 
 def command(task: Task) -> str:
-    """Return the command that brings a task forward; "" if there is none."""
+    """Return the command that the user can type to continue with a task; "" if there is none."""
     if task.question:
         return f'rooda answer {task.id} "…"'
     words = {
@@ -140,7 +140,7 @@ def command(task: Task) -> str:
 
 
 def details(task: Task, conflicts: Sequence[int] = ()) -> Json:
-    """Return the keys that `--json` prints for tasks only, below `details`."""
+    """Return the keys below `details` in `--json`, which only tasks have."""
     return {
         "id": task.id,
         "title": task.title,

@@ -1,4 +1,4 @@
-"""Keeps results until the user's checkout is clean; the results for a target are on a branch such as `rooda/next`."""
+"""Keeps results of landings until the user's checkout is clean, on a branch for each target such as `rooda/next`."""
 
 import shlex
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ NEXT = "next"
 
 
 class Shelf:
-    """The results that wait. Their file decides; the branches let the user merge them and keep gc away."""
+    """The results that wait. The file that lists them is decisive; the branches keep them from `git gc`."""
 
     def __init__(self, store: Store, prefix: str) -> None:
         self._store, self._repo, self._prefix = store, store.place.repo, prefix
@@ -28,7 +28,7 @@ class Shelf:
         return self._rows.get(target)
 
     def newest(self, target: str) -> str:
-        """Return the last commit that waits for a target, on which the next result builds; "" if nothing waits."""
+        """Return the last of the commits that wait for a target; "" if none waits. The next result builds on it."""
         return self._rows[target].newest if target in self._rows else ""
 
     def ids(self, target: str) -> set[int]:
@@ -44,7 +44,7 @@ class Shelf:
         self._repo.run_checked("update-ref", "-m", "rooda tasks land", before.branch, result.commit)
 
     def _is_ours(self, row: Waiting) -> bool:
-        """True if the user has not touched the branch: it is missing, or where rooda set it and not checked out."""
+        """True if the user has neither moved the branch nor checked it out. A missing branch counts as untouched."""
         now = self._tip(row.branch)
         is_known = now in ("", *(task.commit for task in row.tasks))
         return is_known and not checkouts.folders_of(self._repo, row.branch)
@@ -80,7 +80,7 @@ class Shelf:
 
 
 def newest(store: Store, target: str, tip: str) -> str:
-    """Return the commit on which the next result builds: the last waiting one if it contains the tip, else the tip."""
+    """Return the commit that the next result builds on: the last that waits if it contains the tip, else the tip."""
     row = journal.waiting(store).get(target)
     if row and store.place.repo.run("merge-base", "--is-ancestor", tip, row.newest).code == 0:
         return row.newest

@@ -29,12 +29,12 @@ REFS = "refs/rooda/task/"
 SLOT = "ROODA_SLOT"
 ON_LIMIT = "ROODA_LOOP_ON_LIMIT"
 HEADS = "refs/heads/"
-LONGEST_ARGUMENT = 100_000  # bytes; a longer text is handed over in a file
+LONGEST_ARGUMENT = 100_000  # bytes; a longer text is passed to the loop in a file
 NEW = ".new"
 
 
 class Clone(NamedTuple):
-    """The clone of a task: its root, and the folder in it that the loop works in."""
+    """The clone of a task: its root, and the folder in it in which the loop works."""
 
     root: str
     workspace: str
@@ -45,7 +45,7 @@ def ref_of(task: Task) -> str:
 
 
 def loan_of(place: Place, task: Task) -> Loan:
-    """Return the repository that a task's clone borrows from, and the ref that keeps the clone's work there."""
+    """Return the repository from which a task's clone borrows objects, and the ref there that keeps its work."""
     return Loan(place.repo.top, os.path.realpath(place.repo.common), ref_of(task))
 
 
@@ -55,13 +55,13 @@ def branch_of(found: Settings, task: Task) -> str:
 
 
 def clone_of(found: Settings, place: Place, task: Task) -> Clone:
-    """Return where the clone of a task is or will be. Raises UsageProblem without a folder for it."""
+    """Return where a task's clone is or will be. Raises UsageProblem if there is no folder for clones."""
     root = task.clone or os.path.join(home_of(found, place), str(task.id))
     return Clone(root, os.path.normpath(os.path.join(root, place.repo.prefix)))
 
 
 def home_of(found: Settings, place: Place) -> str:
-    """Return the folder of this repository's clones; by default outside of it, so that no tool confuses them."""
+    """Return the folder of this repository's clones, by default outside of the repository, so that tools ignore it."""
     own = os.path.basename(place.repo.top) or "repository"
     mark = files.sha256(files.to_bytes(os.path.realpath(place.repo.common)))[:8]
     typed = str(found.table("tasks").get("clones", ""))
@@ -72,7 +72,7 @@ def home_of(found: Settings, place: Place) -> str:
 
 
 def tip_of(repo: Repo, target: str) -> str:
-    """Return the commit of a target branch, such as main or origin/main; UsageProblem if there is none."""
+    """Return the commit of a target branch, such as main or origin/main. Raises UsageProblem if it has none."""
     for ref in (f"{HEADS}{target}", f"refs/remotes/{target}"):
         done = repo.run("rev-parse", "--verify", "-q", f"{ref}^{{commit}}")
         if done.code == 0:
@@ -81,7 +81,7 @@ def tip_of(repo: Repo, target: str) -> str:
 
 
 def prepare(found: Settings, wanted: NewWorktree, store: Store, task: Task, say: Callable[[str], None]) -> Task:
-    """Make and set up the clone, unless it is there; return the task with its clone and branch."""
+    """Make and set up the clone if it is missing; return the task with its clone and branch."""
     place, branch = store.place, branch_of(found, task)
     own = clone_of(found, place, task)
     loan = loan_of(place, task)
@@ -112,15 +112,15 @@ def prepare(found: Settings, wanted: NewWorktree, store: Store, task: Task, say:
 
 
 def _newer(repo: Repo, tip: str, base: str) -> str:
-    """Return the later of a target's tip and the base of a task's branch, which a pull request may have moved."""
+    """Return the base of a task's branch if it contains the target's tip, as after a pull request; else the tip."""
     is_ahead = base not in ("", tip) and repo.run("merge-base", "--is-ancestor", tip, base).code == 0
     return base if is_ahead else tip
 
 
 def argv_of(home: str, task: Task, workspace: str, config: str) -> list[str]:
-    """Return the command of the task's loop: a resume if it can be resumed, else a start.
+    """Return the command of the task's loop: a resume if the loop can be resumed, else a start.
 
-    `home`: the folder for a text that is too long for a command line.
+    `home`: the folder for texts that are too long for a command line.
     """
     words = [*detach.rooda_command(), "-C", workspace, "--config", config]
     if _goes_on(task, workspace):
@@ -142,12 +142,12 @@ def row_of(task: Task) -> registry.Row:
 
 
 def kind_of(task: Task) -> str:
-    """Return the kind of the task's loop, as the registry calls it."""
+    """Return the kind of the task's loop by its name in the registry."""
     return registry.OODA if task.kind == PROCEDURE else task.kind
 
 
 def _goes_on(task: Task, workspace: str) -> bool:
-    """True if the task's loop has begun and can be resumed; False if the newest session is of an earlier loop."""
+    """True if the task's current loop has begun and can be resumed; an earlier loop of the task does not count."""
     newest = run_folder.latest(workspace, None)
     if not newest or os.path.basename(newest) == task.turnings.ended:
         return False
@@ -155,7 +155,7 @@ def _goes_on(task: Task, workspace: str) -> bool:
 
 
 def _hand_over(store: Store, task: Task, workspace: str) -> None:
-    """Leave the task's `prompt`, such as an answer, as a note for a loop that is resumed."""
+    """Leave the task's `prompt`, such as an answer, as a note for the loop that is resumed."""
     if not task.prompt or not _goes_on(task, workspace):
         return
     newest = run_folder.latest(workspace, None)
@@ -166,7 +166,7 @@ def _hand_over(store: Store, task: Task, workspace: str) -> None:
 
 
 def check(found: Settings, task: Task, workspace: str) -> None:
-    """Raise RoodaError for an error that affects every task: no agent is configured, or it is not installed."""
+    """Raise RoodaError for an error that affects every task, such as an agent that is not installed."""
     if task.agent:
         return
     kind, name = (registry.OODA, task.name) if task.kind == PROCEDURE else (task.kind, task.kind)
@@ -199,7 +199,7 @@ def _text(home: str, task: Task) -> list[str]:
 
 
 def settings_file(store: Store, here: Where) -> str:
-    """Return the settings file of the user's checkout, else an empty file, so that the clone's own is not read."""
+    """Return the settings file of the user's checkout; if it has none, an empty file. The clone's own is not read."""
     found = here.config or layers.workspace_file(here.workspace)
     if os.path.lexists(found):
         return os.path.abspath(found)
@@ -220,7 +220,7 @@ def work(
     parent: int,
     say: Callable[[str], None],
 ) -> None:
-    """Prepare the clone and replace this process by the loop. Raises UsageProblem if the task is not running."""
+    """Prepare the clone, and replace this process by the loop. Raises UsageProblem if the task is not `running`."""
     task = store.get(number)
     if task.state != RUNNING:
         raise UsageProblem(f"Task {number} is {task.state}; nothing was started.")

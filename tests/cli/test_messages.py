@@ -31,7 +31,7 @@ def test_E_45_a_note_is_in_the_next_prompt_once(ws: Workspace) -> None:
     """It is in STATUS of one prompt, and `why` shows it."""
     running = held(ws)
     said = ws.rooda("say", "Mind the\nlinter", "build")
-    assert said.code == 0 and "The next prompt of procedure 'build' has it" in said.out
+    assert said.code == 0 and "The next prompt of procedure 'build' will contain it" in said.out
     assert ws.rooda("say", "And the tests").code == 0
     assert go(ws, running) == 0
     prompts = [call.text for call in ws.calls]

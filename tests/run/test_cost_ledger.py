@@ -246,7 +246,7 @@ def test_E_44_without_a_limit_an_unwritable_ledger_is_said_once(ws: Workspace) -
     place.write_text("in the way")
     ran = ws.rooda("build", "-n", "3")
     assert ran.code == 0 and calls(ws) == 3
-    assert ran.both.count("the ledger of what was spent can't be written") == 1
+    assert ran.both.count("the cost ledger can't be written") == 1
     user_settings(ws, "[budget]\nday = 20\n")
     ran = ws.rooda("build", "-n", "3")
     assert ran.code == 4 and calls(ws) == 3
@@ -279,9 +279,7 @@ def test_S_14_a_deleted_log_of_a_middle_session_counts_from_the_ledger(ws: Works
     assert json.loads(ws.rooda("runs", "--json").out)[0]["cost"] == 2.25
     ran = ws.rooda("resume", "build", "--max-cost", "2.25")
     assert ran.code == 4 and len(ledger(ws)) == 3, ran.both
-    assert (
-        f"the log of {folders[1].name} is missing; what it spent counts, from the ledger: $0.75 for 1 call" in ran.both
-    )
+    assert f"the log of {folders[1].name} is missing; its cost counts as in the ledger: $0.75 for 1 call" in ran.both
     assert masked(ran.lines)[-1].startswith("[T] WARNING: Cost limit reached: $2.25 of $2.25")
 
 
@@ -298,7 +296,7 @@ def test_E_44_a_state_home_in_trouble(ws: Workspace, tmp_path: Path, trouble: st
         getattr(disk, trouble)()
         ran = ws.rooda("build", "-n", "3")
         assert ran.code == 0 and calls(ws) == 4
-        assert ran.both.count("the ledger of what was spent can't be written") == 1, ran.both
+        assert ran.both.count("the cost ledger can't be written") == 1, ran.both
         assert len(ledger(ws)) == (4 if trouble == "full" else 1)
         getattr(disk, trouble)()
         user_settings(ws, "[budget]\nday = 20\n")
@@ -318,7 +316,7 @@ def test_E_44_without_a_home_there_is_no_ledger(ws: Workspace) -> None:
         del ws.env[name]
     ran = ws.rooda("build", "-n", "2")
     assert ran.code == 0
-    assert ran.both.count("the ledger of what was spent can't be written: HOME is not set") == 1
+    assert ran.both.count("the cost ledger can't be written: HOME is not set") == 1
     assert not ws.exists("lock")
 
 

@@ -21,7 +21,7 @@ def test_S_21_prune_deletes_the_homes_of_projects_that_are_gone(walled: Workspac
     assert len(list(homes.iterdir())) == len(list(commits.iterdir())) == 2
     assert "home folders" not in walled.rooda("prune").out
     shutil.rmtree(gone)
-    said = f"the agents' home folders for {os.path.realpath(gone)}, which does not exist any more"
+    said = f"the agents' home folders for {os.path.realpath(gone)}, which no longer exists"
     assert f"Would delete {said}" in walled.rooda("prune", "--dry-run").out
     assert len(list(homes.iterdir())) == 2
     assert f"Deleted {said}" in walled.rooda("prune").out

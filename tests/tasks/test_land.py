@@ -232,7 +232,7 @@ def test_T_20_a_landing_clone_that_is_unusable_is_made_again(repo: Workspace) ->
     shutil.rmtree(clone / ".git" / "refs")
     complete(repo, {"c.txt": "c\n"})
     done = repo.rooda("tasks", "land", timeout=60)
-    assert done.code == 0 and "is made again" in done.out and states(repo) == ["landed"] * 2, done
+    assert done.code == 0 and "makes it again" in done.out and states(repo) == ["landed"] * 2, done
 
 
 def test_T_20_a_branch_that_the_user_has_moved_stays(repo: Workspace) -> None:

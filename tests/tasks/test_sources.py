@@ -72,8 +72,8 @@ def test_T_02_what_changes_at_the_source_is_said(repo: Workspace) -> None:
     assert done.out.splitlines() == [
         "Added task 4: Two, renamed",
         "Task 1 was edited in TODO.md; it keeps its text. Change it: rooda tasks edit 1",
-        "Task 3 is done in TODO.md: Three. Drop it: rooda tasks cancel 3",
-        "Task 2 is not in TODO.md any more: Two. Drop it: rooda tasks cancel 2",
+        "Task 3 is done in TODO.md: Three. Cancel it: rooda tasks cancel 3",
+        "Task 2 is no longer in TODO.md: Two. Cancel it: rooda tasks cancel 2",
     ]
     repo.write("TODO.md", "- [x] One\n  - [x] part\n- [ ] Two, renamed\n")
     assert "Task 1 is done in TODO.md" in repo.rooda("tasks", "add", "--from", "TODO.md").out
@@ -91,7 +91,7 @@ def test_T_02_a_command_becomes_a_gate_only_after_a_yes(repo: Workspace) -> None
     """Without a terminal they are listed, and are no gates; at one the user is asked; --yes says it beforehand."""
     repo.write("TODO.md", "- [ ] One: `make check`\n")
     done = repo.rooda("tasks", "add", "--from", "TODO.md")
-    assert "  One: make check" in done.out and "They don't become gates without a yes." in done.out
+    assert "  One: make check" in done.out and "They don't become gates without your consent." in done.out
     asked = repo.write("ASKED.md", "- [ ] Two: `make check`\n")
     terminal = repo.terminal("tasks", "add", "--from", asked)
     until(lambda: "[y/N]" in terminal.out, what="the question")
@@ -105,7 +105,7 @@ def test_T_02_a_command_becomes_a_gate_only_after_a_yes(repo: Workspace) -> None
 def test_T_02_tasks_of_a_list_that_wait_for_each_other_are_refused(repo: Workspace) -> None:
     repo.write("PLAN.md", "### Task 1: a\nDepends on: Task 2\n### Task 2: b\nDepends on: Task 1\n")
     done = repo.rooda("tasks", "add", "--from", "PLAN.md")
-    assert done.code == 2 and "its tasks wait for each other: Task 1 after Task 2 after Task 1." in done.err
+    assert done.code == 2 and "these tasks wait for each other: Task 1 after Task 2 after Task 1." in done.err
     assert listed(repo) == []
 
 
@@ -149,7 +149,7 @@ def test_T_02_issues_of_a_forge(repo: Workspace, name: str, issues: list[dict[st
     forge(repo, name, issues, "--label", "ready", "--allow-outside")
     assert titles(repo) == ["Mine", "Theirs"]
     done = forge(repo, name, issues[1:], "--label", "ready")
-    assert "Task 1 is not among the open issues with these labels any more: Mine." in done.out
+    assert "Task 1 is no longer among the open issues with these labels: Mine." in done.out
     assert titles(repo) == ["Mine", "Theirs"]
 
 

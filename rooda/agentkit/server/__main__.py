@@ -1,4 +1,4 @@
-"""Serve a scenario until stopped: python -m rooda.agentkit.server SCENARIO.json [--api API] [--port-file FILE]"""
+"""Serves a scenario until Ctrl+C: python -m rooda.agentkit.server SCENARIO.json [--api API] [--port-file FILE]"""
 
 import argparse
 import json
@@ -9,7 +9,7 @@ from rooda.agentkit.server.server import NAMED, ModelServer
 
 
 def main() -> None:
-    """Serve until stopped. Prints the server's address, and writes its port where asked."""
+    """Print the server's address, write its port to the file of `--port-file`, and serve until Ctrl+C."""
     given = _arguments()
     text = given.named or given.scenario
     if not text.lstrip().startswith("{"):

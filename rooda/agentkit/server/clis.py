@@ -1,4 +1,4 @@
-"""Points an agent CLI at the model server, as `[agents.NAME.test]` says: variables, and files in a HOME of its own.
+"""Points an agent CLI at the model server as `[agents.NAME.test]` says, with variables and files in a separate HOME.
 
 The command line comes from the agent's settings; a key is needed only where a CLI refuses to start without one.
 """
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 KEY = "no-real-key"
-URL = "{url}"  # placeholder in variables and files
+URL = "{url}"  # placeholder in variables and files for the server's address
 _OPENAI = {"OPENAI_BASE_URL": f"{URL}/v1", "OPENAI_API_KEY": KEY}
 _ANTHROPIC = {"ANTHROPIC_BASE_URL": URL, "ANTHROPIC_API_KEY": KEY}
 USUAL: dict[str, dict[str, str]] = {  # variables that point most CLIs at another server, per API

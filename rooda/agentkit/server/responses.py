@@ -25,7 +25,7 @@ def offered(body: Json) -> list[Tool]:
 def _tool(tool: Json) -> Tool:
     kind = tool.get("type", "function")
     if kind == "custom" and "await tools." in (tool.get("description") or ""):
-        kind = "js"  # codex "code mode": one tool runs JavaScript, which calls the others
+        kind = "js"  # codex's "code mode": one tool runs JavaScript, which calls the other tools
     return from_schema(tool.get("name") or kind, tool.get("parameters"), kind)
 
 

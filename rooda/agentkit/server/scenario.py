@@ -1,4 +1,4 @@
-"""Defines scenarios, which script the model server's answers in order, and the records that its modules share.
+"""Defines scenarios, which script the model server's answers, and the records that the server's modules share.
 
 A scenario is a JSON object:
   {"turns": [TURN, ...],        answered in order, one per model request that carries tools
@@ -84,7 +84,7 @@ class Taken(NamedTuple):
 
 
 class Script:
-    """A scenario and the current position in it."""
+    """A scenario, and the current position in it."""
 
     def __init__(self, scenario: Json) -> None:
         turns = scenario.get("turns", [])

@@ -3,7 +3,7 @@
   Anthropic  POST /v1/messages, /v1/messages/count_tokens
   OpenAI     POST /v1/responses, /v1/chat/completions     (with or without /v1)
   Gemini     POST /v1beta/models/M:generateContent, :streamGenerateContent, :countTokens
-and GET /v1/models; answers are streamed where the request asks for it.
+and GET /v1/models; an answer is streamed if the request asks for that.
 
 In a test:     with ModelServer({"turns": [{"text": "hi"}]}) as server: run(cli, server.url); server.requests
 As a command:  python -m rooda.agentkit.server SCENARIO.json --log requests.jsonl [--port 0] [--port-file p]
@@ -39,7 +39,7 @@ NOTHING_FITS = "No tool on offer fits this turn."
 
 
 class ModelServer:
-    """A model server that runs inside a `with` block; `requests` are the requests received."""
+    """A model server that runs inside a `with` block. `requests` returns the requests that it has received."""
 
     def __init__(
         self, scenario: Json | None = None, port: int = 0, log: str = "", bodies: bool = True, api: str = ""
@@ -80,7 +80,7 @@ class _Http(http.server.ThreadingHTTPServer):
 
 
 class ConnectionCut(Exception):
-    """Raised if the turn cuts the connection."""
+    """Raised if the scenario's turn says to cut the connection."""
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -91,7 +91,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     server_of: ModelServer
 
     def log_message(self, *arguments: Any) -> None:
-        """Log nothing."""
+        """Do nothing: the server has its own log."""
 
     def setup(self) -> None:
         super().setup()
@@ -261,7 +261,7 @@ SECRET = ("authorization", "x-api-key", "x-goog-api-key")
 
 
 class Log:
-    """The log of requests: in memory in order of arrival, in the file in order of completion."""
+    """The log of requests: in memory in the order of their arrival, in the file in that of their completion."""
 
     def __init__(self, path: str = "", bodies: bool = True) -> None:
         self.requests: list[Json] = []
@@ -284,6 +284,6 @@ class Log:
 
 
 def shown(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return the headers with API keys shortened, but long enough to recognize which one was sent."""
+    """Return the headers with API keys shortened, but still recognizable."""
     lowered = ((key.lower(), value) for key, value in headers)
     return {key: value[:14] + "..." if key in SECRET and len(value) > 14 else value for key, value in lowered}

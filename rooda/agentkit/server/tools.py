@@ -1,4 +1,4 @@
-"""Builds tool calls from the tools that a request offers, since each CLI has its own names for them."""
+"""Builds tool calls that fit the tools in a request, because each CLI has its own names for tools."""
 
 import json
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def from_schema(name: str, schema: Json | None, kind: str = "function") -> Tool:
 
 
 def choose(turn: Json, tools: list[Tool]) -> Call | None:
-    """Return the call that does what the turn requires; None if no offered tool can."""
+    """Return the tool call that the turn requires; None if no offered tool can do it."""
     if "tool" in turn:
         return Call(turn["tool"], turn.get("input", {}))
     if "write" in turn:
@@ -68,7 +68,7 @@ def _running(command: str, tools: list[Tool]) -> Iterator[Call]:
 
 
 def _given(command: str, key: str, schema: Json) -> str | list[str]:
-    """Return the command as the parameter takes it: a string, the words of one command, or a list of commands."""
+    """Return the command in the form that the parameter requires: a string, a list of words, or a list of commands."""
     if key == "commands":
         return [command]
     return ["sh", "-c", command] if schema.get("type") == "array" else command

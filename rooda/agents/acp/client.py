@@ -1,4 +1,4 @@
-"""Client for the Agent Client Protocol, version 1: opens one session with an agent CLI and sends one prompt.
+"""Implements a client of the Agent Client Protocol, version 1: opens one session with an agent, sends one prompt.
 
 It offers the agent neither files nor terminals, answers permission requests by the tool rules, and writes everything
 that the agent reports as records of a transcript, which `rooda/agents/clis/acp.py` reads.

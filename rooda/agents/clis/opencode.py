@@ -1,7 +1,7 @@
 """Reads the output of `opencode run --format json`, which has no final record: its last step has the reason `stop`.
 
 When the context is full, opencode compacts it, marks that with a synthetic text, and continues. The step that
-compacts does not clear earlier errors. If the context is still too full, opencode compacts it again, forever.
+compacts does not clear earlier errors. If the context is still too full, opencode compacts it again, without end.
 """
 
 import re

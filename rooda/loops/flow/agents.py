@@ -1,4 +1,4 @@
-"""Choose model and tools for each agent call of a flow, and run other loops as actuators."""
+"""Chooses model and tools for each agent call of a flow, and runs other loops as actuators."""
 
 import os
 import shlex

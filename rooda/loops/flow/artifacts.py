@@ -1,4 +1,4 @@
-"""Read and write the files of a run below `.ai-loop/runs/<run-id>`, in the format of the specification."""
+"""Reads and writes the files of a run below `.ai-loop/runs/<run-id>`, in the format of the specification."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Format and parse the commit messages that record node states; find where to resume a run. No side effects."""
+"""Formats and parses the commit messages that record node states; finds where to resume a run. No side effects."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -125,14 +125,14 @@ def position(record: NodeRecord) -> Position:
         state = own[-1].state
         return Position(state, _finished_steps(record, state.iteration + 1) if state.status == RUNNING else ())
     known = record.status == RUNNING or (record.status != "" and record.step in ("", CHILD))
-    earlier = bool(record.boundaries)  # then its files may be left from an earlier entry
+    earlier = bool(record.boundaries)  # the node's files may then be from an earlier entry
     if record.on_stack and known and record.iteration >= 1 and not earlier:  # a handwritten state without commits
         return Position(NodeState(record.iteration - 1), _finished_steps(record, record.iteration))
     return Position(None, _of_entry(record))
 
 
 def _of_entry(record: NodeRecord) -> tuple[str, ...]:
-    """Return the finished steps of a node's entry: only the top node's measurement can be finished."""
+    """Return the finished steps of a node's entry. Only the top node has one: its measurement."""
     entered = record.on_stack and record.iteration == 0 and record.status == RUNNING and not record.parent_label
     return ("ENTER", "MEASURE") if entered and "SENSORS" in record.fresh else ()
 

@@ -1,4 +1,4 @@
-"""Make agent calls for a flow: undo forbidden changes, check the outputs, retry what failed."""
+"""Makes agent calls for a flow: undoes forbidden changes, checks the outputs, retries what failed."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -25,8 +25,8 @@ from rooda.run.setup import Setup
 
 ESTIMATED = ""  # no token encoding: estimate tokens as a quarter of the characters
 TRIES = 3  # failed calls in a row (exit code, timeout, overloaded service) that end a request
-ANSWERS = 2  # answers that break the contract and end the node
-OFFENCES = 2  # offences of one agent file in a session that end the node
+ANSWERS = 2  # number of answers that break the contract, after which the node ends
+OFFENCES = 2  # number of forbidden changes by one agent file in a session that ends the node
 WORDS = {
     "timeout": "ended after {limit} s",
     "idle": "ended after {limit} s without output",
@@ -83,7 +83,7 @@ class Calls:
                 asked = request._replace(prompt=prompts.after_breach(request.prompt, request.again, str(problem)))
 
     def _answered(self, request: Request[Value], attempt: int) -> tuple[Reply, int]:
-        """Call until a call succeeds; return its reply and number. Raise CallFailed once no retry can help."""
+        """Repeat the call until it succeeds; return its reply and number. Raise CallFailed once no retry can help."""
         for failed in range(1, TRIES + 1):
             reply = self._ask(request, attempt + failed)
             problem = _failure(reply)
@@ -105,7 +105,7 @@ class Calls:
 
     @contextmanager
     def guarded(self, who: str, outputs: Sequence[str], may_edit: bool, may_commit: bool = False) -> Iterator[None]:
-        """Delete the outputs before the block; after it, undo every change that the block was not allowed to make."""
+        """Delete the outputs before the `with` block; after it, undo every change that the block must not make."""
         for path in outputs:
             files.remove_tree(path)
         before = self._guard.before()

@@ -1,4 +1,4 @@
-"""End a run of a flow for good: its run-state.md says `cancelled`, in the work tree and on its branch."""
+"""Cancels a run of a flow: writes `cancelled` into its run-state.md, in the work tree and on the run's branch."""
 
 import os
 import tempfile

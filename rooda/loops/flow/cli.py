@@ -1,4 +1,4 @@
-"""The subcommands of `rooda flow` and their options."""
+"""Defines the subcommands of `rooda flow` and their options."""
 
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ def tab_runs(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[C
 
 
 @click.command(short_help="Write flow.yaml and its agent files for this project.")
-@click.option("--levels", type=click.IntRange(1, 2), metavar="N", help="1: one loop; 2: a loop inside another.")
+@click.option("--levels", type=click.IntRange(1, 2), metavar="N", help="1: one loop; 2: a loop inside a loop.")
 @click.option("--sensor", "sensors", multiple=True, metavar="NAME=COMMAND", help="A sensor; repeatable.")
 @click.option("--outer", multiple=True, metavar="NAME=COMMAND", help="A sensor of the outer loop; repeatable.")
 @click.option("--demo", metavar="DIR", help="Create a small project with a flow and scripted agents in DIR.")

@@ -1,4 +1,4 @@
-"""Create, read and remove the commits of a flow's runs."""
+"""Creates, reads and removes the commits of a flow's runs."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -78,7 +78,7 @@ class Committer(NamedTuple):
         self._commit(message, verify=False)
 
     def _add(self, paths: Sequence[str]) -> bool:
-        """Add the paths; False on failure. Uses arguments: git adds everything if a list on stdin is cut off."""
+        """Add the paths; return False on failure. They are arguments, since git adds everything if stdin is cut off."""
         return len(paths) <= FEW and self._forced(paths).code == 0
 
     def _forced(self, paths: Sequence[str]) -> Captured:

@@ -1,4 +1,4 @@
-"""Parse the files that agents write and check them against their contracts. No side effects."""
+"""Parses the files that agents write and checks them against their contracts. No side effects."""
 
 import re
 from collections.abc import Sequence

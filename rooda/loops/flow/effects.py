@@ -1,4 +1,4 @@
-"""The effects of a flow's loop for one session: agent calls, commands and files."""
+"""Implements the effects of a flow's loop for one session: agent calls, commands and files."""
 
 import os
 import re

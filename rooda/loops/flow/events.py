@@ -1,4 +1,4 @@
-"""Typed records of a flow's events."""
+"""Defines the events that only flows emit, as typed records."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class NodeEntered(Event, name="node.entered"):
 
 
 class NodeAnswered(Event, name="node.answered"):
-    """An agent, or rooda itself, wrote the output files of a call; rooda checks them next."""
+    """An agent, or rooda itself, wrote the output files of a call. rooda checks these files next."""
 
     node: str  # the node's path
     label: str  # the dotted label of the node's iteration, such as `1.2`
@@ -76,7 +76,7 @@ class NodeAnswered(Event, name="node.answered"):
 
 
 class NodeBoundary(NodeEntered, name="node.boundary"):
-    """A node's entry, iteration or end was committed."""
+    """rooda committed a node's entry, iteration or end."""
 
 
 class NodeEnded(NodeBoundary, name="node.ended"):
@@ -91,7 +91,7 @@ class RunEnded(Event, name="run.ended", durable=True):
     elapsed: float  # duration of this session in seconds
     base_branch: str = ABSENT  # only if the run has ended: the base branch
     commits: int = ABSENT  # only if the run has ended: number of commits
-    # only if the run has ended: the run's first commit if it includes the user's uncommitted changes, else empty
+    # only if the run has ended: the run's first commit if it contains what the user had not committed, else empty
     own_changes: str = ABSENT
     executed: int = ABSENT  # only if the run has ended: number of iterations in which the top node's controller ran
     max_iterations: int = ABSENT  # only if the run has ended: the top node's limit

@@ -1,4 +1,4 @@
-"""Compare the work tree before and after each call, and undo changes that the call was not allowed to make."""
+"""Compares the work tree before and after each call, and undoes changes that the call was not allowed to make."""
 
 import errno
 import os
@@ -154,7 +154,7 @@ class Guard:
         return (facts.st_ino, facts.st_size, facts.st_mtime_ns)
 
     def _may_change(self, path: str) -> bool:
-        """True if an actuator may change the path."""
+        """True if an actuator may change this path."""
         inner = path.removeprefix(self._repo.prefix)
         return not (path.startswith(self._repo.inside(".ai-loop/")) or inner in self._protected)
 

@@ -1,4 +1,4 @@
-"""Undo an agent's changes to branches, tags, git's own files and nested repositories."""
+"""Undoes an agent's changes to branches, tags, git's own files and nested repositories."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Settings that only flows have."""
+"""Defines the settings that only flows have."""
 
 from rooda.settings.types import FLAG, RUNS, SECONDS, Key, whole, word
 
@@ -12,7 +12,7 @@ OWN = {
     "sensor_timeout": Key(SECONDS, "seconds that one sensor command may take; 0 = no limit", default=0),
     "stuck_after": Key(
         whole(0),
-        "end a node after this many iterations that change no file and no reading; 0 = never",
+        "end a node after this many iterations in a row in which no file and no sensor reading changed; 0 = never",
         default=5,
     ),
     "no_verify": Key(

@@ -1,4 +1,4 @@
-"""Implement the loop kind contract (loops/registry.py) for flows. Git code is imported only when needed."""
+"""Implements the loop kind contract (loops/registry.py) for flows. Git code is imported only when needed."""
 
 from typing import TYPE_CHECKING
 
@@ -163,7 +163,7 @@ def _runs(workspace: str) -> "list[FlowRun]":
 
 
 def _repo(workspace: str) -> "Repo | None":
-    """Return the repository of the workspace; None without one."""
+    """Return the repository of the workspace; None if there is none."""
     from rooda.loops.flow import repository
 
     try:

@@ -101,7 +101,7 @@ def act(run: Run, entry: NodeEntry, number: int, decision: Decision, world: Flow
 
 
 def step(run: Run, world: FlowWorld, name: str, effect: Callable[P, Value], *args: P.args, **kwargs: P.kwargs) -> Value:
-    """Run one recorded step and return its value; after a signal, raise Interrupted instead."""
+    """Run one recorded step and return its value. If a signal has arrived, raise Interrupted instead."""
     if number := world.signalled():
         raise Interrupted(number)
     return run.step(name, partial(effect, *args, **kwargs))

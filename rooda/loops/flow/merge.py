@@ -38,7 +38,7 @@ def show_runs(where: Where, as_json: bool) -> int:
 
 
 def merge(where: Where, name: str | None) -> int:
-    """Commit a run's work on its base branch, without the run's files, as one commit with the evidence."""
+    """Commit a run's work, without the run's files, as one commit on its base branch; the message has the evidence."""
     repo = repository.find(where.workspace)
     run = _ended_run(repo, name)
     if kind.locks(repo.workspace):
@@ -99,7 +99,10 @@ def _require_mergeable(repo: Repo, run: FlowRun, base: str) -> None:
 
 
 def _squash(repo: Repo, run: FlowRun) -> None:
-    """Stage the run's changes on the checked-out branch, without the files of any run."""
+    """Merge the run's branch with `git merge --squash`, and leave out the folder that holds the files of runs.
+
+    Raises Undecided if the run conflicts with the base branch.
+    """
     done = repo.run("merge", "--squash", "-q", repository.head_of(run.branch))
     repo.run("restore", "--source=HEAD", "--staged", "--worktree", "--", repo.inside(RUNS))
     if left := repo.lines("diff", "--name-only", "--diff-filter=U"):

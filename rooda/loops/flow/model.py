@@ -1,4 +1,4 @@
-"""Records of a flow, and the names of its runs, branches and files. No side effects."""
+"""Defines the records of a flow, and the names of its runs, branches and files. No side effects."""
 
 import re
 import unicodedata

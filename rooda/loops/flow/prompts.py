@@ -1,4 +1,4 @@
-"""Build the prompts of a flow from its agent files, and the text of a node's result file. No side effects."""
+"""Builds the prompts of a flow from its agent files, and the text of a node's result file. No side effects."""
 
 import re
 from collections.abc import Mapping, Sequence

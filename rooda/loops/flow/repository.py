@@ -1,4 +1,4 @@
-"""Prepare a flow's git repository: checks before a run, its branch, parked files of other runs, its lock."""
+"""Prepares a flow's git repository: checks before a run, its branch, parked files of other runs, its lock."""
 
 import os
 from collections.abc import Collection, Iterator, Sequence
@@ -44,11 +44,11 @@ def require_ready(repo: Repo) -> None:
         raise UsageProblem("git has no name and email address for commits.", hint)
     if repo.run("rev-parse", "--verify", "-q", f"refs/heads/{PREFIX[:-1]}").code == 0:
         hint = f"Rename it: git branch -m {PREFIX[:-1]} another-name"
-        raise UsageProblem(f"A branch is called `{PREFIX[:-1]}`, so git can't create `{PREFIX}…`.", hint)
+        raise UsageProblem(f"A branch is called `{PREFIX[:-1]}`, so git can't create branches named `{PREFIX}…`.", hint)
 
 
 def end_unfinished(repo: Repo) -> str:
-    """End a merge, rebase or similar that an agent left unfinished; return a message about it, or ""."""
+    """End a merge, rebase or similar operation that an agent left unfinished; return a message about it, or ""."""
     begun = [name for name in UNFINISHED if os.path.lexists(os.path.join(repo.folder, name))]
     for name in begun:
         what = name.partition("-")[0] if "-" in name else ""
@@ -276,7 +276,7 @@ def _copy_tree(source: str, target: str) -> None:
 
 
 def unpark(repo: Repo, parked: ParkedFiles) -> None:
-    """Move the run's folder back into the work tree; safe to repeat after an interruption."""
+    """Move the run's parked folder back into the work tree; safe to repeat after an interruption."""
     place = os.path.join(repo.workspace, run_folder(parked.run))
     files.remove_tree(place)
     files.make_folder(os.path.dirname(place))

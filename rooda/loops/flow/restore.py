@@ -1,4 +1,4 @@
-"""Compare paths of a work tree with a git tree, and restore them."""
+"""Compares paths of a work tree with a git tree, and restores them."""
 
 import os
 from typing import NamedTuple

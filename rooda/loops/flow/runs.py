@@ -1,4 +1,4 @@
-"""Find the runs of a project in the work tree and on branches; begin and reopen runs."""
+"""Finds the runs of a project in the work tree and on branches; begins and reopens runs."""
 
 import os
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Check and run one session of a flow."""
+"""Checks and runs one session of a flow."""
 
 from functools import partial
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""`rooda flow setup`: ask a few questions, then write flow.yaml and the agent files, keeping existing files."""
+"""`rooda flow setup`: asks a few questions, then writes flow.yaml and the agent files, but keeps existing files."""
 
 import os
 import re

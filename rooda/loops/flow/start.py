@@ -1,4 +1,4 @@
-"""Start a new run of a flow, or resume an open run."""
+"""Starts a new run of a flow, or resumes an open run."""
 
 import os
 from collections.abc import Sequence

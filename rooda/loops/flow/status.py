@@ -1,4 +1,4 @@
-"""Print the output of `rooda flow status`, `log` and `check`, as text or JSON."""
+"""Prints the output of `rooda flow status`, `log` and `check`, as text or JSON."""
 
 import os
 

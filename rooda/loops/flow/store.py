@@ -1,4 +1,4 @@
-"""Store a flow's progress in its files and commits, and derive the finished steps from them."""
+"""Stores a flow's progress in its files and commits, and derives the finished steps from them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple

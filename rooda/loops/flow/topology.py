@@ -1,4 +1,4 @@
-"""Read and check `.ai-loop/flow.yaml`; report all errors at once, each with its line and node."""
+"""Reads and checks `.ai-loop/flow.yaml`; reports all errors at once, each with its line and node."""
 
 import os
 import re

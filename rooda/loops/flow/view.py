@@ -1,4 +1,4 @@
-"""Format a flow's events as lines and as reasons for `rooda why`; draw the live tree of nodes."""
+"""Formats a flow's events as lines and as reasons for `rooda why`; draws the live tree of nodes."""
 
 import re
 import shlex

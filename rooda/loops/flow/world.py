@@ -1,4 +1,4 @@
-"""Protocol for the effects of a flow's loop."""
+"""Defines the protocol for the effects of a flow's loop."""
 
 from typing import Protocol
 
@@ -7,7 +7,7 @@ from rooda.run.event_records import Event
 
 
 class FlowWorld(Protocol):
-    """Effects of a flow. Each method from `enter` to `act` is one step: it writes files and returns what they say."""
+    """The effects of a flow's loop. Each method from `enter` to `act` is one step that writes files and reads them."""
 
     def signalled(self) -> int:
         """Return the number of the first signal received; 0 if none."""

@@ -1,4 +1,4 @@
-"""Parse agents' answers: status blocks, JSON, pre-checks and judges' rulings."""
+"""Parses agents' answers: status blocks, JSON, pre-checks and judges' rulings."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Check a goal's options, environment and settings before any question, write or agent call."""
+"""Checks a goal's options, environment and settings before any question, write or agent call."""
 
 import os
 import sys
@@ -179,7 +179,7 @@ def plan_option(where: Where, path: str | None) -> Plan | None:
         return _written_plan(_content(where, path), path)
     except UnknownForm as problem:
         hint = f"A plan file is a plan as JSON, {task_lists.FORMS}."
-        raise UsageProblem(f"{path} has no form that rooda knows: {problem}.", hint) from None
+        raise UsageProblem(f"rooda can't read {path} as a plan: {problem}.", hint) from None
 
 
 def _written_plan(text: str, name: str = "") -> Plan:

@@ -1,4 +1,4 @@
-"""Start a goal: work through the start checklist in order, before the first iteration."""
+"""Starts a goal: works through the start checklist in order, before the first iteration."""
 
 from functools import reduce
 

@@ -1,4 +1,4 @@
-"""Git operations of goals: checkpoints (snapshots with their own refs), rollback, and the diff since the start."""
+"""Runs the git operations of goals: checkpoints (snapshots with their own refs), rollback, diff since the start."""
 
 import os
 from functools import cache

@@ -1,4 +1,4 @@
-"""`rooda goal clean`: delete the files of a goal that has ended."""
+"""`rooda goal clean`: deletes the files of a goal that has ended."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The subcommands of `rooda goal` and their options."""
+"""Defines the subcommands of `rooda goal` and their options."""
 
 from collections.abc import Callable
 from typing import Any

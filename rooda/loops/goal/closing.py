@@ -1,4 +1,4 @@
-"""Decide whether a goal is complete: final check, judges, observations, unchanged tests, the user's confirmation."""
+"""Decides whether a goal is complete: final check, judges, observations, unchanged tests, the user's confirmation."""
 
 from collections.abc import Callable
 from functools import partial

@@ -1,4 +1,4 @@
-"""The subcommands of `rooda goal`, except run and continue."""
+"""Implements the subcommands of `rooda goal`, except run and continue."""
 
 import json
 import os
@@ -81,7 +81,7 @@ def end(place: Place, keep: bool) -> str:
         state = unfinished(place)
     except StateDamaged as problem:
         foreign.refuse(place)
-        say(f"{problem.what}; deleting its files.")
+        say(f"{problem.what}; deleting the goal's files.")
         _say_kept(place, foreign.keep_state(place))
         goal_files.delete_state(place)
         return "Its run is kept: rooda logs goal"
@@ -109,7 +109,7 @@ def _argument(spec: str) -> str:
 
 
 def _end_goal(place: Place, state: GoalState, keep: bool) -> None:
-    """Cancel the goal: save the status, print the report and delete the state files unless the user keeps them."""
+    """Cancel the goal: save its final status, print a report, and delete the state files unless `keep` is set."""
     state = state._replace(status=CANCELLED, exit_signal=False, pause="", reason="", gate="")
     store = GoalStore(place, lambda event: None)
     store.load(())

@@ -1,4 +1,4 @@
-"""Success criteria: how each is verified, whether its output meets the expectation, and its evidence."""
+"""Defines success criteria: how each is verified, whether its output meets the expectation, and its evidence."""
 
 import operator
 import re

@@ -1,4 +1,4 @@
-"""The effects of a goal's loop for one session: agent calls, commands, files, git, and questions to the user."""
+"""Implements the effects of a goal's loop for one session: agent calls, commands, files, git, questions to the user."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Typed records of a goal's events."""
+"""Defines the events that only goals emit, as typed records."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ class GoalPlanned(Event, name="goal.planned"):
 
 
 class GoalPrechecked(Event, name="goal.prechecked"):
-    """The adversarial pre-check is done. It runs only if the work is hard to undo (type 1) or with `--high-stakes`."""
+    """The adversarial pre-check ended. It runs only if the work is hard to undo (type 1) or with `--high-stakes`."""
 
-    amendments: list[str]  # one line per misreading, which rules that misreading out
+    amendments: list[str]  # additions to the specification, each of which rules out one misreading
 
 
 class GoalDisclosed(Event, name="goal.disclosed"):
-    text: str  # note on where rooda writes the state; at a terminal rooda asks a question instead
+    text: str  # note that says where rooda writes the state; at a terminal rooda asks a question instead
 
 
 class RunStarted(Event, name="run.started", durable=True):
@@ -163,7 +163,7 @@ class RunEnded(Event, name="run.ended", durable=True):
     done: int = ABSENT  # number of steps accepted
     remaining: int = ABSENT  # number of steps left
     criteria: Mapping[str, bool] = ABSENT  # per criterion: true if met
-    claimed: list[str] = ABSENT  # names of the criteria that only the agent's word supports
+    claimed: list[str] = ABSENT  # names of the criteria that hold only by the agent's word, without evidence
     verdict: Annotated[str, "SHIP", "MONITOR", "RESEARCH"] = ABSENT  # the verdict on all criteria together
     verified: list[str] = ABSENT  # types by which criteria were verified
     confidence: str = ABSENT  # the agent's confidence, in its own words

@@ -121,7 +121,7 @@ def tidy(place: Place) -> None:
 
 
 def reports(place: Place) -> dict[str, tuple[int, ...]]:
-    """Return an earlier goal's report files, each with a fingerprint that changes when the file is written."""
+    """Return an earlier goal's report files, each with a fingerprint that changes if the file is written."""
     names = [*("summary.md", "precheck.md", "intent.md", "state.json.agent")]
     names += [os.path.join("evidence", name) for name in files.list_folder(place.file("evidence"))]
     return {path: mark for path in map(place.file, names) if (mark := files.fingerprint(path))}

@@ -29,7 +29,7 @@ def is_ours(place: Place) -> bool:
 
 
 def find(place: Place) -> list[Foreign]:
-    """Return what rooda did not write in the places that a new goal needs."""
+    """Return the files that rooda did not write and that are where a new goal's files belong."""
     if not os.path.lexists(place.folder):
         return []
     names = [name for name in (*STATES, *NOTES) if os.path.lexists(place.file(name))]
@@ -120,7 +120,7 @@ def require_yes(found: list[Foreign], yes: bool, attended: bool) -> None:
 
 
 def keep(place: Place, found: list[Foreign], names: tuple[str, ...]) -> None:
-    """Rename those of the files that have one of these names."""
+    """Rename those of the files that have one of these names, to keep them."""
     for each in found:
         path = os.path.join(place.workspace, each.name)
         if os.path.basename(path) in names and os.path.lexists(path):

@@ -1,4 +1,4 @@
-"""Settings that only goals have, and shared settings with a different default."""
+"""Defines the settings that only goals have, and shared settings with a different default."""
 
 from rooda.settings.schema import LOOP
 from rooda.settings.types import AMOUNT, FLAG, RESTRAINS, RUNS, SECONDS, Key, Option, whole, word
@@ -34,7 +34,7 @@ OWN = {
         AMOUNT, "estimated dollars of a call whose cost is unknown; 0 = no estimate", default=0, trust=RUNS
     ),
     "must_not_judge": Key(
-        FLAG, "after each iteration, call a judge for the mustNot entries without a command", default=False
+        FLAG, "after each iteration, call an agent that judges the mustNot entries without a command", default=False
     ),
     "observation_evidence": Key(
         word("person", "file"),

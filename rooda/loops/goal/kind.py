@@ -1,4 +1,4 @@
-"""Implement the loop kind contract (loops/registry.py) for goals."""
+"""Implements the loop kind contract (loops/registry.py) for goals."""
 
 import os
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Read plans written by an agent or the user, tolerantly, and list their unclear parts."""
+"""Reads plans written by an agent or the user, tolerantly, and lists their unclear parts."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple

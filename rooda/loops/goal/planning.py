@@ -1,4 +1,4 @@
-"""Plan a goal: from the user's file, from the criteria alone, or with an agent, which gets two attempts."""
+"""Plans a goal: from the user's file, from the criteria alone, or with an agent, which gets two attempts."""
 
 from collections.abc import Callable, Mapping
 from functools import partial

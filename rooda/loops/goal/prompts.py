@@ -1,4 +1,4 @@
-"""Build events from a goal's state, and prompts for the agent."""
+"""Builds events from a goal's state, and prompts for the agent."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""`rooda goal continue`: resume a goal that paused, was interrupted or crashed."""
+"""`rooda goal continue`: resumes a goal that paused, was interrupted or crashed."""
 
 import os
 from functools import reduce

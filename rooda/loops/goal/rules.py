@@ -1,4 +1,4 @@
-"""Rules of a goal: which criteria to verify, when a step is done, and when the goal stops or pauses."""
+"""Decides which criteria of a goal to verify, when a step is done, and when the goal stops or pauses."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ ROUNDING = 1e-9  # dollars; rounding of float sums
 
 
 class Pause:
-    """Reasons to pause, as in the state file."""
+    """Reasons why a goal pauses, by the names that its state file uses."""
 
     STUCK, ERROR, EDITS, BUDGET, LIMIT = "stuck", "error", "edits", "budget", "limit"
     MUST_NOT, SHAPE, OBSERVE, TESTS, SIGNAL, ASKED = "mustNot", "shape", "observation", "tests", "interrupted", "asked"
@@ -79,7 +79,7 @@ def mark_verified(state: GoalState, findings: Sequence[Finding], iteration: int)
 
 
 def updated_mark(mark: Mark, criterion: Criterion, met: bool, iteration: int, achieved: str = "") -> Mark:
-    """Return the mark with this result; `since` changes only if the result does."""
+    """Return a criterion's mark with this result. `since`, an iteration, changes only if the result differs."""
     since = mark.since if mark.met == met else iteration
     return mark._replace(met=met, since=since, verification=achieved if met and achieved else criterion.verification)
 
@@ -224,7 +224,7 @@ def not_completed(state: GoalState, why: str) -> GoalState:
 
 
 def reset_breaker(state: GoalState, kind: str) -> GoalState:
-    """Reset the counter that caused a pause of this kind."""
+    """Reset the counter that caused a pause for this reason."""
     if kind == Pause.STUCK:
         return state._replace(stuck=0)
     if kind == Pause.ERROR:

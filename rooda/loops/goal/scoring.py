@@ -1,4 +1,4 @@
-"""Derive scores, workflow, reversibility and gate skipping from the wording of a specification."""
+"""Derives scores, workflow, reversibility and gate skipping from the wording of a specification."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Read and write SHAPE.md: criteria, mustNot entries, and how each criterion is verified."""
+"""Reads and writes SHAPE.md: criteria, mustNot entries, and how each criterion is verified."""
 
 import re
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Implement `rooda goal run SPEC`; open, run and summarize the sessions of a goal."""
+"""Implements `rooda goal run SPEC`; opens, runs and summarizes the sessions of a goal."""
 
 import os
 from collections.abc import Callable, Iterator

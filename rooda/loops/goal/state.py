@@ -1,4 +1,4 @@
-"""The state of a goal: its brief, which is fixed at the start, and its progress."""
+"""Defines the state of a goal: its brief, which is fixed at the start, and its progress."""
 
 from typing import Any, NamedTuple
 

@@ -1,4 +1,4 @@
-"""Save and load a goal: `state.json` for tools, `run.json` with the full state, `iterations.jsonl` as its backup."""
+"""Saves and loads a goal: `state.json` for tools, `run.json` with the full state, `iterations.jsonl` as its backup."""
 
 import json
 import os

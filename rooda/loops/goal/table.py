@@ -1,4 +1,4 @@
-"""Format the output of `rooda goal status` and `cancel`, and the summary of an ended or paused goal."""
+"""Formats the output of `rooda goal status` and `cancel`, and the summary of an ended or paused goal."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Make a plan of a user's list of tasks: steps in the order of what blocks them, and their criteria."""
+"""Makes a plan of a user's list of tasks: steps in the order of what blocks them, and their criteria."""
 
 from heapq import heappop, heappush
 from typing import NamedTuple

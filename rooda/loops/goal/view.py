@@ -1,4 +1,4 @@
-"""Format a goal's events as lines for the screen and as reasons for `rooda why`."""
+"""Formats a goal's events as lines for the screen and as reasons for `rooda why`."""
 
 import json
 import sys

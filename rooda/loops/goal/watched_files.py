@@ -1,4 +1,4 @@
-"""Watch the workspace's files during a goal: count edits, and detect changes to the files that verify the work."""
+"""Watches the workspace's files during a goal: counts edits, and detects changes to the files that verify the work."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Protocol for the effects of a goal's loop, and the records that its methods take and return."""
+"""Defines the protocol for the effects of a goal's loop, and the records that its methods take and return."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol

@@ -1,4 +1,4 @@
-"""The commands of procedures: `rooda P`, `rooda run P`, `rooda info`, `rooda list`."""
+"""Defines the commands for procedures: `rooda P`, `rooda run P`, `rooda info`, `rooda list`."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

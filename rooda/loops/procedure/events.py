@@ -1,4 +1,4 @@
-"""The event types of a procedure's loop."""
+"""Defines the events that only procedures emit, as typed records."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class RunResumed(RunStarted, name="run.resumed", durable=True):
 
 
 class BaselineStarted(Event, name="baseline.started"):
-    """rooda runs the quality gates before the first iteration; their events follow, with the iteration -1."""
+    """rooda runs the quality gates before the first iteration. The events of these gates follow, with iteration -1."""
 
     iteration: int  # -1
 
@@ -82,7 +82,7 @@ class BaselineEnded(Event, name="baseline.ended", durable=True):
 
 
 class RecheckStarted(Event, name="recheck.started"):
-    """A run resumes at its iteration limit, and its last iteration was cut off: rooda runs the gates, then ends it."""
+    """The run was cut off in its last iteration. At the resume rooda runs the gates once, then ends the run."""
 
     iteration: int  # the last iteration
 
@@ -151,7 +151,7 @@ class RunEnded(Event, name="run.ended", durable=True):
     # only if the run ended at its iteration limit with exit code 1: the last iteration, with fields of
     # `iteration.ended`; if it is not on record, only `gates_failed`, the gates that were red before the first iteration
     last: LastIteration = ABSENT
-    blocked: int = ABSENT  # only if the reason is `blocked`: the promises of FAILURE in a row
-    stuck: int = ABSENT  # only if the reason is `stuck`: the iterations in a row without progress
+    blocked: int = ABSENT  # only if the reason is `blocked`: number of promises of FAILURE in a row
+    stuck: int = ABSENT  # only if the reason is `stuck`: number of iterations in a row without progress
     question: str = ABSENT  # only if the reason is `question`: what the agent asks
     red: list[str] = ABSENT  # only if the reason is `stuck`: names of the gates that are red

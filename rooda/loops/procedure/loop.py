@@ -128,7 +128,7 @@ def with_baseline(procedure: Procedure, state: OodaState, world: World, past: Pr
 
 
 def rechecked(procedure: Procedure, state: OodaState, world: World, past: Progress) -> Progress:
-    """Run the gates at a resume that only ends the run, if the last iteration was cut off: exit code 0 needs them."""
+    """Run the gates before a resume ends the run at its limit, if its last iteration was cut off and so not checked."""
     if not progress.must_recheck(procedure, past, state.iteration, state.consecutive_failures):
         return past
     world.emit(RecheckStarted(iteration=state.iteration - 1))
@@ -139,7 +139,7 @@ def rechecked(procedure: Procedure, state: OodaState, world: World, past: Progre
 
 
 def asks(turn: Turn) -> bool:
-    """True if the agent ended well, with a question to a person."""
+    """True if the agent succeeded and asks the user a question."""
     return bool(turn.seen.reply.question) and turn.seen.reply.ok and not turn.seen.interrupted
 
 

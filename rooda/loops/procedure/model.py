@@ -1,4 +1,4 @@
-"""Data types of a procedure: its phases, their fragments, its context, and its other settings."""
+"""Defines the data types of a procedure: its phases, their fragments, its context, and its other settings."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -65,7 +65,7 @@ class Procedure(NamedTuple):
 
     @property
     def may_ask(self) -> bool:
-        """True if the agent may end the run with a question to a person."""
+        """True if the agent may end the run with a question to the user."""
         return self.in_task or self.promise_signals
 
     preamble: bool = False

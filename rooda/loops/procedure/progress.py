@@ -20,7 +20,7 @@ Results: TypeAlias = Mapping[str, str]  # results by name of the gate; empty: no
 
 
 class Progress(NamedTuple):
-    """What a run remembers of its earlier iterations. A resume rebuilds it from the events of the run."""
+    """Facts about earlier iterations on which decisions depend. A resume rebuilds them from the events of the run."""
 
     baseline: Mapping[str, str] = {}
     gates: Mapping[str, str] = {}  # the last results that apply to the work tree as the next iteration finds it
@@ -40,7 +40,7 @@ NOTHING = Progress()
 
 
 class Seen(NamedTuple):
-    """What one iteration did: the agent's reply, the gates' results, and the work tree before and after the agent."""
+    """The outcome of an iteration: the agent's reply, the gates' results, and the work tree before and after it."""
 
     reply: Reply
     gates: Gates = Gates()
@@ -137,7 +137,7 @@ def must_undo(procedure: Procedure, past: Progress, seen: Seen) -> bool:
 
 
 def after(procedure: Procedure, past: Progress, seen: Seen, undone: bool = False) -> Progress:
-    """Return what to remember after an iteration. After an undo the gates' earlier results apply again."""
+    """Return the progress after an iteration. After an undo the gates' earlier results apply again."""
     if seen.interrupted:
         return past
     stands = is_unchanged(past.gates, seen.results)
@@ -170,7 +170,7 @@ def remembered(past: Progress) -> dict[str, Any]:
 
 
 def recalled(events: Iterable[Mapping[str, Any]]) -> Progress:
-    """Rebuild what a run remembers from its events, oldest first."""
+    """Rebuild a run's progress from its events, oldest first."""
     past = Progress()
     for record in events:
         event = record["event"]

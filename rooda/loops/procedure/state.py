@@ -1,4 +1,4 @@
-"""The state of a procedure's loop, and the rules for starting or resuming from it."""
+"""Defines the state of a procedure's loop, and the rules for starting or resuming from it."""
 
 from collections.abc import Iterable
 from math import sqrt

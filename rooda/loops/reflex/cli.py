@@ -1,4 +1,4 @@
-"""The commands of `rooda reflex`."""
+"""Defines the commands of `rooda reflex`."""
 
 import json
 import os
@@ -154,7 +154,7 @@ new = click.Command(
             ["--confirm-max-iterations"], type=COUNT, metavar="N", help="Confirm the iteration limit; N must equal it."
         ),
         click.Option(["-y", "--yes"], is_flag=True, help="Confirm criteria and iteration limit without asking."),
-        click.Option(["--fresh"], is_flag=True, help="Start even if a loop can be resumed; that one is ended."),
+        click.Option(["--fresh"], is_flag=True, help="Start even if a loop can be resumed; end that loop."),
         *loop_options(),
         options.worktree(),
         *options.for_kind(),

@@ -1,4 +1,4 @@
-"""Parses the agents' answers and checks them against the contract of each phase. A Breach says what is wrong."""
+"""Parses the agents' answers and checks them against the contract of each phase. A Breach describes what is wrong."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The event types of a reflex loop."""
+"""Defines the events that only reflex loops emit, as typed records."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ class ReflexChecks(Event, name="reflex.checks"):
 
 
 class ReflexRestored(Event, name="reflex.restored"):
-    """The artifact was changed while an agent worked; rooda restored it."""
+    """Something changed the artifact while an agent worked. rooda restored the artifact."""
 
     artifact: str  # the artifact's path, relative to the workspace
 
 
 class ReflexBlock(Event, name="reflex.block"):
-    """The summary of an evaluation; emitted after CRITIQUE if that follows."""
+    """The summary of an evaluation. If CRITIQUE follows the evaluation, the event is emitted after CRITIQUE."""
 
     iteration: int
     number: int  # the iteration, from 1
@@ -97,7 +97,7 @@ class ReflexBlock(Event, name="reflex.block"):
 
 
 class ReflexBoundary(Event, name="reflex.boundary"):
-    """A good moment to interrupt the loop: all state is on disk."""
+    """All state is on disk: a good moment to interrupt the loop."""
 
     switched: bool  # true: phase A has just passed
 

@@ -63,7 +63,7 @@ class Place(NamedTuple):
 
     @property
     def seal(self) -> Seal:
-        """Return the seal that signs saved commands and prompts. The rest of the state can't do harm."""
+        """Return the seal that signs saved commands and prompts. The rest of the state can do no harm."""
         return Seal(self.workspace, f"reflex-{self.alias}")
 
 
@@ -152,7 +152,7 @@ def read_state(place: Place) -> State | None:
 
 
 def ended_elsewhere(place: Place) -> State | None:
-    """Return what another tool's `run.json` says of a loop that is over, although keys are missing or of another form.
+    """Return the end of a loop from another tool's `run.json`, even if keys are missing or have another type.
 
     None if rooda wrote the loop, or if the file doesn't say that it is over.
     """
@@ -164,7 +164,7 @@ def ended_elsewhere(place: Place) -> State | None:
 
 
 def events(place: Place) -> list[Json]:
-    """Return all events of the history, also those that rooda does not know."""
+    """Return all events of the history, including those that rooda does not know."""
     found = []
     for line in read_lines(place) or ():
         try:
@@ -243,7 +243,7 @@ def facts(before: bytes | None, after: bytes | None, judged: bool) -> reflex_his
 
 
 class WriteLock:
-    """Lock for writing the loops of a workspace. Writers are a running loop, `stop` and a start."""
+    """The lock for writing the loops of a workspace. Writers are a running loop, `rooda reflex stop`, and a start."""
 
     def __init__(self, workspace: str) -> None:
         self._home = os.path.join(workspace, ".rooda")

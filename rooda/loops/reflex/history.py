@@ -173,7 +173,7 @@ def fold(history: Iterable[Json]) -> State | None:
 
 
 def rebuilt(history: list[Json]) -> State | None:
-    """Rebuild the state like `fold`; if a crash lost the second event of a transition, derive it from the first."""
+    """Rebuild the state as `fold` does. If a crash lost the second event of a transition, derive it from the first."""
     state, last = fold(history), history[-1].get("event") if history else ""
     if state is None or state.status != RUNNING:
         return state

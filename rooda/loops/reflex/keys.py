@@ -1,4 +1,4 @@
-"""The settings that only reflex loops have, and shared settings with a different default."""
+"""Defines the settings that only reflex loops have, and shared settings with a different default."""
 
 from rooda.settings.schema import LOOP
 from rooda.settings.types import FLAG, RESTRAINS, RUNS, SECONDS, WORDS, Key, Option, whole, word
@@ -6,9 +6,9 @@ from rooda.settings.types import FLAG, RESTRAINS, RUNS, SECONDS, WORDS, Key, Opt
 OWN = {
     "max_iterations": Key(
         whole(1),
-        "iterations proposed for a new loop",
+        "the iteration limit that rooda proposes for a new loop",
         default=4,
-        flag=Option("At most N iterations.", ("-n", "--max-iterations", "limit")),
+        flag=Option("Stop after N iterations.", ("-n", "--max-iterations", "limit")),
         group="limit",
         trust=RESTRAINS,
     ),
@@ -16,7 +16,7 @@ OWN = {
         word("run", "ask", "skip"),
         "whether to run shell commands that an agent wrote as checks",
         default="run",
-        flag=Option("Whether to run shell commands that the agent writes as checks."),
+        flag=Option("Whether to run shell commands that an agent wrote as checks."),
         kept=True,
         group="checks",
         trust=RUNS,

@@ -35,7 +35,7 @@ def reflex(run: Run, start: State, options: LoopOptions, world: World) -> State:
 
 
 def report(name: str, before: State, after: State, options: LoopOptions, world: World) -> None:
-    """Report an evaluation: after CRITIQUE if there is one, else after EVALUATE."""
+    """Emit the event that reports an evaluation, after CRITIQUE if there is one, else after EVALUATE."""
     judged = name == "EVALUATE" and after.evaluation is not before.evaluation and after.current_step != CRITIQUE
     if after.elsewhere or not (judged or name == "CRITIQUE"):
         return

@@ -1,4 +1,4 @@
-"""Builds the values that each phase's contract defines for its prompt, and the report of an evaluation."""
+"""Builds the values that fill in the prompt of each phase, and the event that reports an evaluation."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -74,7 +74,7 @@ def start(proposal: Proposal, here: Where, asked: RunOptions, made: Prepared) ->
 
 
 def resume_loop(place: Place, here: Where, typed: Json) -> int:
-    """Resume a saved loop with the options that it was started with, run it to its end, and return the exit code."""
+    """Resume a saved loop with the options of its start, run it to its end, and return the exit code."""
     limit = typed.get("max_iterations")
     require_open(place, files.load(place), limit)
     _refuse_beside_another(place)
@@ -194,12 +194,12 @@ def unused_alias(workspace: str, alias: str) -> str:
 
 
 def _is_taken(place: Place) -> bool:
-    """True if something is in the place of the loop's folder, of rooda or of another tool."""
+    """True if a file or folder, of rooda or of another tool, is where the loop's folder would be."""
     return os.path.lexists(place.folder) and not (os.path.isdir(place.folder) and files.is_leftover(place))
 
 
 def _limited(made: Prepared, place: Place, asked: RunOptions) -> Prepared:
-    """Return the setup with the limits that the loop was started with, except those that are given again."""
+    """Return the setup with the limits of the loop's start, except those that were given again."""
     return made._replace(
         setup=launch.with_earlier_limits(made.setup, place.workspace, "reflex", place.alias, asked.flags)
     )

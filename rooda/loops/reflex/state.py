@@ -1,4 +1,4 @@
-"""The state of a reflex loop, as stored in `run.json`."""
+"""Defines the state of a reflex loop, as `run.json` stores it."""
 
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ STEPS = (PLAN, PRODUCE_PREPARE, PREPARE, EVALUATE, CRITIQUE, REFINE)
 
 
 class State(NamedTuple):
-    """The content of `run.json`, one field per key, in its order."""
+    """The content of `run.json`: one field per key, in the order of the file."""
 
     run_id: str
     task_alias: str
@@ -123,7 +123,7 @@ def decoded(data: Json) -> State:
 
 
 def read_ended(data: Json, alias: str) -> State | None:
-    """Return a state of what can be read from a loop that is over; None if its status does not say that."""
+    """Return what can be read of the state of an ended loop; None if its status does not say that it has ended."""
     status = data.get("status")
     if status not in STATUSES or status == RUNNING:
         return None

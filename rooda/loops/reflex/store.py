@@ -47,7 +47,7 @@ class ReflexStore:
         return Saved(self._state)
 
     def begin(self, scope: Scope, name: str) -> None:
-        """Record nothing: `run.json` already names the next step."""
+        """Do nothing: `run.json` already names the next step."""
 
     def end(self, scope: Scope, name: str, value: Any) -> Any:
         return self.save(value)

@@ -1,4 +1,4 @@
-"""Defines the effects of the reflex loop, and the records that they take and return."""
+"""Defines the effects of the reflex loop, and the records that these effects take and return."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol

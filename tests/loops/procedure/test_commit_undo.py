@@ -330,5 +330,5 @@ def test_E_15_a_start_that_git_has_deleted(ws: Workspace) -> None:
     ws.side(1, "git gc -q --prune=now; echo 1 >one")
     ws.side(2, "echo 2 >two")
     run = ws.rooda("build", "-n", "2")
-    assert run.code == 0 and run.err.count("is not in git any more") == 1
+    assert run.code == 0 and run.err.count("is no longer in git") == 1
     assert ws.git("show", "--name-only", "--format=", "HEAD").split() == ["two"]
