@@ -223,7 +223,7 @@ def _append(path: str, table: str, name: str) -> None:
         tomllib.loads(text)
     except ValueError as problem:
         raise ConfigProblem(
-            f"{path}: the agent can't be added ({problem}):\n{table}", "Add it there yourself."
+            f"{path}: the agent can't be added ({problem}):\n{table}", "Add the table there yourself."
         ) from problem
     files.make_folder(os.path.dirname(path))
     files.replace(path, text.encode())

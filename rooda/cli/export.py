@@ -78,4 +78,4 @@ def _refuse_links(run: PastRun) -> None:
     """Raise UsageProblem if the folder of a session is a link, since rooda never makes one."""
     for session in run.sessions:
         if os.path.islink(session.folder):
-            raise UsageProblem(f"{session.folder} is a link; nothing was written.", "Remove it.")
+            raise UsageProblem(f"{session.folder} is a link; nothing was written.", "Remove the link.")

@@ -147,7 +147,9 @@ def _iterations(here: Where, loop: Loop, run: str, text: str) -> int:
         what = f"{named(loop, True)} has no iteration limit, so {text} can't change it."
         raise UsageProblem(what, f"Set one: rooda set --iterations {max(1, int(text))}")
     if (changed := int(most) + int(text)) < 1:
-        raise UsageProblem(f"{text} would leave no iteration: the limit is {int(most)}.", f"rooda stop {loop.name}")
+        raise UsageProblem(
+            f"{text} would leave no iteration: the limit is {int(most)}.", f"To end it: rooda stop {loop.name}"
+        )
     return changed
 
 

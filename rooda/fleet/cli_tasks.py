@@ -206,7 +206,7 @@ def _held(ctx: click.Context, number: int | None, order: Json, done: str) -> int
     desk.engine.order(found.workflow, order)
     after = desk.engine.show(found.workflow)
     running = after["task"].get("state") == model.RUNNING
-    say(f"Task {number} is {done}{' once its turn ends' if running and done == 'paused' else ''}.")
+    say(f"Task {number} is {done}{' once its iteration ends' if running and done == 'paused' else ''}.")
     return OK
 
 
@@ -232,7 +232,7 @@ def answer(ctx: click.Context, number: int, text: str) -> int:
         raise UsageProblem(f"Task {number} has no open question.", f"See it: rooda tasks show {number} --fleet")
     _require_text(desk, text)
     desk.order(number, "answer", text=text)
-    say(f"Answered task {number}; it goes on.")
+    say(f"Answered task {number}; it continues.")
     return OK
 
 

@@ -244,7 +244,7 @@ class Desk:
         own = files.to_text(self._place.repo.run("rev-parse", "-q", "--verify", f"refs/heads/{name}").out).strip()
         if own and own != there and not self._noted:
             self._noted = True
-            say(f"Workers begin at {name} as it is in {self.repository}: {there[:12]}; here it is {own[:12]}.", True)
+            say(f"Workers start from {name} in {self.repository}, at {there[:12]}; here {name} is at {own[:12]}.", True)
 
     _noted = False
 
@@ -260,7 +260,7 @@ class Desk:
                 files.write(os.path.join(mirror.objects, "info", "alternates"), files.to_bytes(f"{theirs}\n"))
             except OSError as problem:
                 what = f"The mirror {mirror.folder} can't be written: {problem.strerror or problem}."
-                raise RoodaError(what, "Choose another place: ROODA_DATA_HOME") from None
+                raise RoodaError(what, "Set ROODA_DATA_HOME to another folder.") from None
             mirror.fetch()
             self._git = mirror, Remote(mirror)
         return self._git
@@ -270,7 +270,7 @@ class Desk:
     def _home(self) -> str:
         if home := dirs.data("fleet"):
             return home
-        raise UsageProblem("There is no folder for mirrors of repositories: HOME is not set.", "Set it.")
+        raise UsageProblem("There is no folder for mirrors of repositories: HOME is not set.", "Set HOME.")
 
     def _mirror(self) -> Mirror:
         return Mirror(

@@ -132,7 +132,7 @@ class Engine:
         self._run(self._hold(key, order))
 
     def money(self, workflow: str, question: Json) -> Json:
-        """Send a question to an account or a batch, and return the answer of a worker."""
+        """Send a question about money to the workflow of an account or a batch; return its answer."""
         return self._run(ask(self.client, workflow, question, self.heartbeat))
 
     def land(self, key: str, target: str, wish: Json) -> Json:
@@ -169,7 +169,7 @@ class Engine:
             if problem.status in AWAY:
                 what = f"Temporal does not answer at {self.address}."
                 raise Unreachable(what, "See: rooda fleet doctor") from None
-            raise RoodaError(f"Temporal at {self.address} refused: {problem.message}") from None
+            raise RoodaError(f"Temporal at {self.address} refused the request: {problem.message}") from None
 
     async def _submit(self, wish: Wish) -> bool:
         until = str(wish.task.get("until") or "")
@@ -354,7 +354,7 @@ def first_account(workflow: str, name: str) -> Json:
 
 
 async def ask(client: Client, workflow: str, question: Json, heartbeat: float) -> Json:
-    """Send a question to an account or a batch. The first question creates it.
+    """Send a question about money to the workflow of an account or a batch. The first question creates the workflow.
 
     A question that arrives while a new history begins is sent again; every question may be sent twice.
     """

@@ -52,7 +52,7 @@ def take(desk: Desk, number: int, folder: str, yes: bool) -> int:
     say(f"Task {number} is in {restored.workspace}")
     if restored.turn is None:
         there = shlex.quote(os.path.relpath(restored.workspace))
-        say(f"No iteration of it was published yet. Start it: cd {there} && {shlex.join(['rooda', *words])}")
+        say(f"No worker has completed an iteration of it yet. Start it: cd {there} && {shlex.join(['rooda', *words])}")
         return OK
     return _say_next(restored.workspace, yes)
 
@@ -83,5 +83,5 @@ def _say_next(workspace: str, yes: bool) -> int:
         except (RoodaError, Interrupted) as problem:
             say(str(problem), True)
     row = registry.KINDS[loop.kind]
-    say(f"Go on: cd {os.path.relpath(workspace)} && {row.resume.format(name=loop.name)}")
+    say(f"Continue: cd {os.path.relpath(workspace)} && {row.resume.format(name=loop.name)}")
     return OK

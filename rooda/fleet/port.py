@@ -49,7 +49,7 @@ class Order(NamedTuple):
 
 
 class Desk(Protocol):
-    """Interface through which a leg reports and asks. Every method may be called from any thread."""
+    """Interface through which a leg reports to Temporal, and gets orders and money. Any thread may call its methods."""
 
     def record(self, facts: Json) -> None:
         """Report the end of a turn, or the leg's beginning; return once Temporal confirms the leg. Raises Lost."""

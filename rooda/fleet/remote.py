@@ -112,7 +112,7 @@ class Remote:
         """Return the chain that ends at a commit of the mirror, oldest entry first. Raises ChainProblem."""
         done = self._mirror.run("rev-list", "--first-parent", "--reverse", tip)
         if done.code:
-            raise RoodaError(f"The chain of {tip} can't be read: {command.error_text(done)}")
+            raise RoodaError(f"The history of a task, up to {tip}, can't be read: {command.error_text(done)}")
         commits = files.to_text(done.out).split()
         found = self._mirror.read([f"{commit}:task.json" for commit in commits])
         records = (each.data if each else b"" for each in found)

@@ -113,7 +113,7 @@ def _way(keys: Mapping[str, Key]) -> list[click.Parameter]:
         click.Option(
             ["--untrusted"], is_flag=True, help="Ignore commands and programs configured in the workspace's files."
         ),
-        click.Option(["--detach"], is_flag=True, help="Run in the background; see rooda status, logs -f, stop."),
+        click.Option(["--detach"], is_flag=True, help="Run in the background; control it with rooda logs -f, stop, …."),
         click.Option(["-C", "directory"], metavar="DIR", type=_FOLDER, help="Work in DIR."),
         click.Option(["--config"], metavar="FILE", type=click.Path(), help="Use FILE instead of rooda.toml."),
     ]
@@ -144,7 +144,7 @@ def worktree() -> click.Option:
 
 
 def for_resume() -> list[click.Parameter]:
-    yes = click.Option(["-y", "--yes"], is_flag=True, help="With a goal that waits for an answer: answer yes.")
+    yes = click.Option(["-y", "--yes"], is_flag=True, help="If a goal waits for an answer, answer yes.")
     return [*_numbers(), *of(PROCEDURE, "agent"), *of(PROCEDURE, "prompt"), yes, *_way(PROCEDURE)]
 
 

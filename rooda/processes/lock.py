@@ -47,7 +47,7 @@ class Lock:
         self._write()
 
     def note_asking(self, asks: bool) -> None:
-        """Write whether the owner waits for an answer of the user; then there is no run yet that could be stopped."""
+        """Record whether the owner waits for the user's answer. Until then no run can be stopped."""
         self._facts = {**self._facts, "asks": asks}
         self._second.write(self._facts, self._path)
         self._write()

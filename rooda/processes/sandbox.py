@@ -54,7 +54,7 @@ def _words(mount: Mount) -> tuple[str, ...]:
 
 @cache
 def empty_file() -> str:
-    """Return the path of an empty file. A mounted /dev/null can't be opened, which many programs take for an error."""
+    """Return the path of an empty file that hides others. A mounted /dev/null can't be opened, so programs fail."""
     path = os.path.join(dirs.make_state(), "empty")
     if not os.path.lexists(path):
         files.replace(path, b"", 0o400, synced=False)

@@ -193,7 +193,7 @@ class _Box(NamedTuple):
     done: bool = False
 
     def checks(self, own: str) -> tuple[Check, ...]:
-        """Return the conditions: the text `own` of the task if it has a command, and the boxes below."""
+        """Return the task's conditions: its own text (`own`) if that has a command, and the boxes below it."""
         first = check_of(own, self.done)
         found = [each for line in self.below if not line.code and (each := _BOX.match(line.text))]
         inner = (check_of(each["words"].rstrip(), _is_done(each["mark"])) for each in found)

@@ -60,7 +60,7 @@ def chosen(wanted: str, workspace: str) -> Chosen:
         return Chosen(WORKSPACE if wanted == AUTO else wanted)
     if wanted == AUTO:
         return Chosen(OFF, why)
-    raise ConfigProblem(f'sandbox = "{wanted}" can\'t be had: {why}; nothing was started', _hint())
+    raise ConfigProblem(f'sandbox = "{wanted}" is not possible here: {why}; nothing was started', _hint())
 
 
 def _hint() -> str:

@@ -302,7 +302,7 @@ def _issues(here: Where, taken: Taken, forge: str) -> Read:
     for draft in outside:
         say(escape_line(f"Not taken: {draft.place} {draft.title}"))
     if outside:
-        say("Their authors can't write to the repository, but the texts become prompts. Add them: --allow-outside")
+        say("Their authors can't write to the repository, and issues become prompts. Add them: --allow-outside")
     return read._replace(refused=frozenset(draft.key for draft in outside))
 
 

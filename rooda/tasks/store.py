@@ -192,7 +192,7 @@ class Store:
         except OSError as problem:
             why = problem.strerror or problem
             what = f"The tasks in {self.place.folder} can't be locked: {why}."
-            raise UsageProblem(what, "Try again; if that fails, look at the folder's permissions.") from None
+            raise UsageProblem(what, "Try again; if that fails, check the folder's permissions.") from None
         try:
             yield
         finally:

@@ -105,7 +105,7 @@ class Guard:
         return breaches + more
 
     def _changes(self, before: str, base: str, now: str, may_edit: bool) -> tuple[list[str], list[str], list[str]]:
-        """Return the paths changed, those of them forbidden, and those that differ only because of a checkout."""
+        """Return the changed paths, the forbidden ones among them, and those that differ only because of a checkout."""
         touched = self._differing(base, now)
         bad = [path for path in touched if not (may_edit and self._may_change(path))]
         return touched, bad, sorted({*self._differing(before, now)} - {*touched}) if base != before else []

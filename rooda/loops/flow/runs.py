@@ -179,7 +179,7 @@ def reopen(repo: Repo, run: FlowRun, root: Node) -> tuple[dict[str, Any], list[B
     boundaries = [each.boundary for each in logged if each.boundary and not _at_limit(each, root)]
     if any(each.state.status == ERROR for each in boundaries):
         hint = "Remove those commits from the branch, or start a new run."
-        raise UsageProblem(f"{run.id} ended with an error, and other commits lie on top of it on {run.branch}.", hint)
+        raise UsageProblem(f"{run.id} ended with an error, and {run.branch} has other commits since then.", hint)
     return _reopen_nodes(RunFiles(repo.workspace, run.id), root, {**run.state, "status": RUNNING}), boundaries
 
 

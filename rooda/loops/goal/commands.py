@@ -367,13 +367,13 @@ def _changed_criterion(workspace: str, state: GoalState, criterion: Criterion, t
 
 
 def _run_once(walled: "SessionWalls | None", spec: supervise.Spec, signals: Signals) -> supervise.ProcessResult:
-    """Run a command outside of a session; put back guarded files that it changes, and say so."""
+    """Run a command outside of a session; restore guarded files that it changes, and report that."""
     if walled is None:
         return supervise.run(spec, signals)
 
     def tell(event: Event) -> None:
         if isinstance(event, FilesRestored):
-            say(f"Put back: {listed(event.paths)}; what was written: {event.kept}", to_stderr=True)
+            say(f"Restored guarded files: {listed(event.paths)}; changed versions: {event.kept}", to_stderr=True)
         elif isinstance(event, Problem):
             say(event.text, to_stderr=True)
 

@@ -299,7 +299,7 @@ def decide(state: Any) -> dict[str, Any]:
 
 
 def is_shown(entry: Mapping[str, Any]) -> bool:
-    """True if the criterion's verification type is not an assumption."""
+    """True if the criterion is verified by something that shows it holds, not by an assumption."""
     word = entry.get("verification")
     return isinstance(word, str) and plain(word) in SHOWING
 

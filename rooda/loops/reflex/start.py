@@ -125,7 +125,7 @@ def require_open(place: Place, found: Found, limit: int | None) -> State:
         raise RoodaError(f"The files of the loop '{place.alias}' are damaged.", START_NEW)
     state, ended = found.state, found.state.status != RUNNING
     if ended and not (limit and state.can_go_on):
-        more = f"Go on with: rooda reflex resume {place.alias} -n {state.iteration + 4}\n" if state.can_go_on else ""
+        more = f"Continue with: rooda reflex resume {place.alias} -n {state.iteration + 4}\n" if state.can_go_on else ""
         raise Undecided(f"{_ended(place, state, bool(more))}{last_error(found)}", f"{more}{START_NEW}")
     if limit and limit < state.iteration + ended:
         raise UsageProblem(

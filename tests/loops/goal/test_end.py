@@ -297,4 +297,4 @@ def test_S_21_a_verification_run_by_hand_changes_no_guarded_file(g: Goals) -> No
     g.config(f'[goal]\nai_cmd = {json.dumps(FAKE_AI)}\nsandbox = "workspace"\n')
     ran = g.rooda("goal", "verify", "w", "--json")
     assert json.loads(ran.out)[0]["met"] is True and g.exists("proof"), ran.both
-    assert g.read(".envrc") == "mine\n" and "Put back: .envrc; what was written: " in ran.err
+    assert g.read(".envrc") == "mine\n" and "Restored guarded files: .envrc; changed versions: " in ran.err
