@@ -131,7 +131,7 @@ def test_FL_02_FL_15_a_paused_repository_begins_nothing(site: Site) -> None:
     assert site.task(number)["state"] == "parked"
     assert "all tasks are paused" in site.tasks("why", str(number))
     (site.desk / str(number)).mkdir()
-    assert "exists already" in site.tasks("take", str(number), code=2)
+    assert "already exists" in site.tasks("take", str(number), code=2)
     assert "taken" not in site.task(number)["reason"]
     site.tasks("continue")
     site.worker("blue", pool=site.folder.name)

@@ -131,7 +131,7 @@ def test_I_42_a_form_that_is_not_known_is_named(g: Goals, text: str) -> None:
     """With the forms that are known; nothing about the parser."""
     g.write("plan", text)
     ran = g.run("--plan", "plan")
-    assert ran.code == 2 and "has no form that rooda knows" in ran.err and "`userStories`" in ran.err, ran.both
+    assert ran.code == 2 and " as a plan: " in ran.err and "`userStories`" in ran.err, ran.both
     assert "Expecting" not in ran.err and not g.calls
 
 
