@@ -59,7 +59,7 @@ def known() -> dict[str, float]:
 
 
 def _read(path: str) -> tuple[str, float]:
-    """Return the account and the time of a limit's file; 0 if the limit is over or the file is damaged."""
+    """Return account and end of the limit in a file; the end is 0 if the limit is over or the file is damaged."""
     try:
         found = json.loads(files.read_ours(path)) if path else {}
         noted = clock.parse_time(str(found.get("noted"))) or 0.0

@@ -275,7 +275,7 @@ _LEFT_OUT = (
 
 
 class Findings(NamedTuple):
-    """What rooda found on this machine and in the project, and the limits to write."""
+    """Facts that rooda found on this machine and in the project, and the limits to write."""
 
     agents: list[str]
     gates: list[str]

@@ -231,7 +231,7 @@ def _show_diff(repo: Repo, words: Sequence[str]) -> None:
 
 
 def _end(repo: Repo, run: Run, turn: Turn) -> tuple[str, str]:
-    """Return the tree at the end of a turn: its own snapshot, the next one, or the work tree; and a remark on which."""
+    """Return the tree at the end of an iteration (from a snapshot, else of the work tree), and a remark on it."""
     if turn.after:
         return turn.after.tree, ""
     later = [each for each in run.snapshots if each.number > turn.before.number]

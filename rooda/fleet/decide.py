@@ -172,7 +172,7 @@ def recalled(state: State, stamp: str) -> State:
 
 
 def ended(state: State, said: Json, now: float, stamp: str, tomorrow: str) -> State:
-    """Return the state after a leg has ended with an outcome."""
+    """Return the task's state after its leg has ended. `said`: the outcome that the worker reported."""
     kind, task, why = said.get("kind"), state.task, str(said.get("why") or said.get("reason") or "")
     facts = facts_of(said.get("facts"))
     if kind == "refused" or kind == "lost":

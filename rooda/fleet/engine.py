@@ -348,7 +348,7 @@ def _told(workflow: str, is_open: bool, memo: Mapping[str, Any]) -> Json:
 
 
 def first_account(workflow: str, name: str) -> Json:
-    """Return the first state of an account or a batch."""
+    """Return the state with which the workflow of an account or a batch begins."""
     budget = "batch" if workflow.startswith(names.batch_workflow("", "").rstrip("/")) else "agent"
     return money.encode(money.Account(name, budget))
 

@@ -231,7 +231,7 @@ class MoneyFlow:
 
 @workflow.defn(name="rooda-land")
 class LandFlow:
-    """The workflow of the landing of one target. A second request joins it, and makes it check again at the end."""
+    """The workflow that lands the tasks of one target. A second request joins it, and makes it check again."""
 
     @workflow.init
     def __init__(self, given: Json) -> None:

@@ -147,7 +147,7 @@ def _outcome(order: Order, desk: Desk, host: Host) -> Json:
 
 
 class Leg:
-    """A leg while it runs."""
+    """A running leg: the work of this worker on one task."""
 
     def __init__(self, order: Order, ticket: Ticket, task: Task, desk: Desk, host: Host, slot: int) -> None:
         self._order, self._ticket, self._task, self._desk, self._host = order, ticket, task, desk, host

@@ -197,7 +197,7 @@ def remove_locks(repo: Repo, branch: str, since: int, checked_out: bool = True) 
 
 
 def _locks(repo: Repo, branch: str, since: int, checked_out: bool = True) -> list[str] | None:
-    """Return the lock files that a killed git command left; None if one is older than `since`, or git runs."""
+    """Return the lock files that a killed git command left; None if one is older than `since`, or git is running."""
     names = [f"{repo.folder}/{name}" for name in (INDEX_LOCK, "HEAD.lock", "ORIG_HEAD.lock") if checked_out]
     left = [name for name in (*names, f"{repo.common}/{branch}.lock") if os.path.lexists(name)]
     if left and (busy(repo.top) or any(os.lstat(name).st_mtime_ns < since for name in left)):

@@ -55,7 +55,7 @@ class Repo(NamedTuple):
         return done.out
 
     def text(self, *args: str, stdin: bytes = b"", index: str = "") -> str:
-        """Like `run_checked`, but return text without the final line end."""
+        """Like `run_checked`, but return text without the final newline."""
         return files.to_text(self.run_checked(*args, stdin=stdin, index=index)).rstrip("\n")
 
     def lines(self, *args: str) -> list[str]:

@@ -33,7 +33,7 @@ HEADERS = {
 
 
 class Refusal(NamedTuple):
-    """Why a request is not answered."""
+    """The reason why a request is refused: status code and sentence."""
 
     status: int
     text: str

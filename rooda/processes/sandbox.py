@@ -144,7 +144,7 @@ class Gate:
         self.words = ("--info-fd", str(telling), "--block-fd", str(waiting))
 
     def admit(self) -> None:
-        """Open the proxy in the network of the process, and let it begin; it also begins if that fails."""
+        """Let the proxy listen in the network of the process, then let the process begin, even if that fails."""
         try:
             said = b""
             while b"}" not in said and (more := os.read(self._told, 4096)):

@@ -61,7 +61,7 @@ class Leg:
 
     @property
     def ended(self) -> Cause | None:
-        """Why the worker wants this loop to end; None if it may continue."""
+        """The reason why the worker wants this loop to end; None if it may continue."""
         return Cause(HANDOVER, problem=self._ending) if self._ending else None
 
     def ask(self, question: Json) -> Json:

@@ -85,7 +85,7 @@ def of_project(project: Project, writable: bool) -> Iterator[Mount]:
 
 
 def of_rooda(project: Project) -> Iterator[Mount]:
-    """Yield mounts that hide rooda's state and key, if they are not in HOME, or in the project."""
+    """Yield mounts that hide rooda's state and key if they are outside of HOME, or inside the project."""
     for path in map(os.path.realpath, filter(None, (dirs.state(), signing.path()))):
         concealed = is_below(path, (*HIDDEN, project.home or "/nowhere")) and not is_below(path, (project.top,))
         if os.path.exists(path) and not concealed:

@@ -78,7 +78,7 @@ def _chosen_for(agent: Agent | None, sandbox: Sandbox, workspace: str) -> Chosen
 
 
 class SessionWalls:
-    """The sandbox of one session: moves its processes into it, and cleans up after each round of them."""
+    """The sandbox of one session: moves its processes into it, and cleans up after each group of them."""
 
     def __init__(self, workspace: str, setup: Setup, env: Mapping[str, str]) -> None:
         sandbox = setup.sandbox

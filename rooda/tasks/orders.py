@@ -1,4 +1,4 @@
-"""Carries out the user's orders for a task: stop, cancel, retry, answer, clean. All are safe beside the scheduler."""
+"""Carries out the user's orders for a task (stop, cancel, retry, answer, clean), even while the scheduler runs."""
 
 import os
 

@@ -12,7 +12,7 @@ OUTPUT = 6_000  # characters of a red gate's output in the next prompt
 
 
 class Refusal(NamedTuple):
-    """Why a task can't land as it is."""
+    """The reason why a task can't land as it is."""
 
     kind: str  # conflict | gate | check | nothing | submodule
     text: str  # reason for the user, in one line

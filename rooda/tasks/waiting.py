@@ -80,7 +80,7 @@ class Shelf:
 
 
 def newest(store: Store, target: str, tip: str) -> str:
-    """Return the commit that the next result builds on: the last that waits if it contains the tip, else the tip."""
+    """Return the commit on which the next result builds: the newest that waits if it contains the tip, else the tip."""
     row = journal.waiting(store).get(target)
     if row and store.place.repo.run("merge-base", "--is-ancestor", tip, row.newest).code == 0:
         return row.newest

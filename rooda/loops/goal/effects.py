@@ -313,7 +313,7 @@ class Effects(World):
 
 
 def is_d(word: str) -> bool:
-    """True for the answer that asks for the diff."""
+    """True if the answer, `d`, asks to see the diff."""
     return word.strip().lower() in ("d", "diff")
 
 
