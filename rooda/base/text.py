@@ -73,12 +73,12 @@ _COLOUR = r"(\x1b\[[0-9;:]*m)"
 
 
 def escape_line(text: str) -> str:
-    """Escape control characters, line ends and tabs: `\\x1b`, `\\n`, `\\u202e`."""
+    """Escape control characters, line breaks and tabs: `\\x1b`, `\\n`, `\\u202e`."""
     return _IN_A_LINE.sub(_escape, text)
 
 
 def escape_text(text: str) -> str:
-    """Like `escape_line`, but keep line ends and tabs."""
+    """Like `escape_line`, but keep line breaks and tabs."""
     return _IN_A_TEXT.sub(_escape, text)
 
 

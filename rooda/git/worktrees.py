@@ -116,7 +116,7 @@ def _registered(repo: Repo) -> list[str]:
 
 
 def rows(repo: Repo) -> list[str]:
-    """Return git's lines about all worktrees; git before 2.36 can't list paths that contain line ends."""
+    """Return git's lines about all worktrees; git before 2.36 can't list paths that contain line breaks."""
     done = repo.run("worktree", "list", "--porcelain", "-z")
     return repo.lines("worktree", "list", "--porcelain") if done.code else files.to_text(done.out).split("\0")
 
