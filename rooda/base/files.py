@@ -581,7 +581,7 @@ def head(source: str | int, limit: int) -> bytes:
 
 
 def lines(source: str | int, limit: int, longest: int = CHUNK) -> Iterator[bytes]:
-    """Yield the complete lines in the last `limit` bytes of a file, without line breaks, each cut at `longest` bytes."""
+    """Yield the complete lines in the last `limit` bytes of a file, without newlines, each cut at `longest` bytes."""
     with reading(source) as file:
         size = file.seek(0, os.SEEK_END)
         if size > limit:  # skip the line that the limit cuts: the rest could look like a whole line
