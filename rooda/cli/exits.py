@@ -54,7 +54,7 @@ def settled(command: Callable[[], int]) -> int:
 
 
 def _shown(command: Callable[[], Any]) -> Any:
-    """Run a command of click's and return its value; show an error of usage and return its exit code."""
+    """Run a click command and return its value; for a usage error, print it and return its exit code."""
     import click
 
     try:

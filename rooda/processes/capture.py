@@ -116,7 +116,7 @@ def _conversation(
 
 
 class _Limits(NamedTuple):
-    """What a program must keep to: seconds, seconds without output, and bytes of each stream; 0 = no limit."""
+    """The limits of a program: seconds, seconds without output, and bytes of each stream; 0 = no limit."""
 
     timeout: float
     quiet: float
@@ -150,7 +150,7 @@ class _Talk:
 
     @property
     def is_silent(self) -> bool:
-        """True if nobody can write to the pipes any more."""
+        """True if no process can write to the pipes any longer."""
         return not self._open
 
     def said(self) -> tuple[bytes, bytes]:

@@ -1,4 +1,4 @@
-"""Starts the loop of one task, in a process of its own; click is not loaded, so that the loop starts sooner."""
+"""Starts the loop of one task in a separate process. click is not loaded, so that the loop starts sooner."""
 
 import os
 
