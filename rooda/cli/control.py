@@ -208,11 +208,13 @@ def end_loop(workspace: str, loop: Loop, now: bool = False, reason: str = "", fo
         record_order(workspace, loop, "")
         click.echo(f"{named(loop, True)} is running, but rooda can't identify its process.", err=True)
         return FAILED
+    owner = lock.owner(loop.lock)
     if now and not _ends(loop, 0.3):
-        signals.terminate(lock.owner(loop.lock))
+        signals.terminate(owner)
     if not _ends(loop, STOP_PATIENCE):
-        click.echo(f"Asked {who} (pid {lock.owner(loop.lock).get('pid')}) to stop; it is still ending its agent.")
+        click.echo(f"Asked {who} (pid {owner.get('pid')}) to stop; it is still ending its agent.")
         return OK
+    _await_guardian(owner)
     if for_good:
         return OK
     if loop.name not in registry.kind(loop.kind).resumable(workspace):
@@ -220,6 +222,14 @@ def end_loop(workspace: str, loop: Loop, now: bool = False, reason: str = "", fo
         return OK
     click.echo(f"Stopped {who}. Resume with: rooda resume {loop.name}")
     return OK
+
+
+def _await_guardian(owner: dict[str, object]) -> None:
+    """Wait until the loop's guardian has ended what the loop left, and has exited."""
+    for _ in range(ATTEMPTS):
+        if not table.is_alive(owner):
+            return
+        clock.sleep(POLL)
 
 
 def _ends(loop: Loop, seconds: float) -> bool:

@@ -90,7 +90,7 @@ def _conversation(
 
     A descriptor of the process tells its end at once; `Popen.wait` with a timeout would notice it a millisecond later.
     """
-    talk = _Talk(child, stdin)
+    talk = _Talk(child, stdin, limits.most + 1 if limits.most else 0)
     begun = heard = clock.monotonic()
     try:
         while True:
@@ -126,8 +126,10 @@ class _Limits(NamedTuple):
 class _Talk:
     """The pipes of a program, and whether it has ended."""
 
-    def __init__(self, child: "subprocess.Popen[bytes]", stdin: bytes) -> None:
+    def __init__(self, child: "subprocess.Popen[bytes]", stdin: bytes, most: int) -> None:
+        """`most`: bytes of each stream that are read; 0 = no limit."""
         assert child.stdin and child.stdout and child.stderr
+        self._most = most
         self._child, self._left, self._poll = child, memoryview(stdin), select.poll()
         self._texts = {child.stdout.fileno(): bytearray(), child.stderr.fileno(): bytearray()}
         self._open = {*self._texts}
@@ -177,8 +179,9 @@ class _Talk:
             self._read(pipe)
 
     def _read(self, pipe: int) -> None:
+        room = self._most - len(self._texts[pipe]) if self._most else CHUNK
         try:
-            data = os.read(pipe, CHUNK)
+            data = os.read(pipe, min(CHUNK, room)) if room else b""
         except BlockingIOError:
             return
         self._texts[pipe] += data
