@@ -14,7 +14,7 @@ from rooda.base.text import escape_line, format_seconds
 from rooda.cli.common import loop_of, require_known, say_parent_hint, tab_loops, warn_of_settings
 from rooda.errors import OK, UsageProblem
 from rooda.loops import registry
-from rooda.loops.overview import Found, Overview
+from rooda.loops.overview import Found, Overview, for_people
 from rooda.run import folder as run_folder
 from rooda.run.folder import folder_of
 from rooda.run.history import seconds_of
@@ -128,7 +128,7 @@ def _lines(query: Query, found: list[Found]) -> list[str]:
 
 
 def _lines_of(row: Row, facts: Json) -> list[str]:
-    return [*registry.kind(row.loop).lines({**facts, "shown_status": row.state}), *_now_lines(row)]
+    return [*registry.kind(row.loop).lines(for_people(row, facts)), *_now_lines(row)]
 
 
 def _now_lines(row: Row) -> list[str]:

@@ -95,8 +95,13 @@ def _write_owner(held: lock.Lock) -> None:
 def with_earlier_limits(setup: Setup, workspace: str, kind: str, name: str, typed: Json) -> Setup:
     """Return a resumed run's setup. Each limit comes from `typed`, else the last session, else the settings."""
     before = history.last_limits(workspace, name, kind)._asdict() | limits_set(workspace, kind, name)
+    return with_limits(setup, before, typed)
+
+
+def with_limits(setup: Setup, before: Json, typed: Json) -> Setup:
+    """Return a resumed run's setup. Each limit comes from `typed`, else from `before`, else from the settings."""
     fields = {row.into.removeprefix("budget."): key for key, row in LOOP.items() if row.into.startswith("budget.")}
-    going_on = {field: before[field] for field, key in fields.items() if key not in typed and before[field]}
+    going_on = {field: before[field] for field, key in fields.items() if typed.get(key) is None and before[field]}
     return setup._replace(budget=setup.budget._replace(**going_on))
 
 

@@ -11,7 +11,7 @@ from rooda.loops import registry
 from rooda.loops.registry import Loop
 from rooda.processes import lock, table
 from rooda.run import history
-from rooda.run.ended import QUESTION, at_limit, of_running
+from rooda.run.ended import PAUSED, QUESTION, at_limit, needs_more, of_running
 from rooda.run.history import Now, SessionLog, seconds_of
 from rooda.run.spending import Spent, plus, total
 from rooda.settings.where import Where
@@ -99,7 +99,8 @@ class Overview:
         suspended = running and table.is_stopped(pid)
         question = "" if running else _question(newest)
         reason = question or ("" if running else str(facts.get("reason") or at_limit(ended)))
-        waits, left = _waits(now, suspended) if running else (_next(loop, facts, reason), None)
+        resume = _resume(loop, ended)
+        waits, left = _waits(now, suspended) if running else (_next(facts, reason, resume), None)
         progress = registry.kind(loop.kind).progress(facts, now)
         return Row(
             workspace=workspace,
@@ -126,7 +127,7 @@ class Overview:
             reason=reason,
             started_at=progress.started_at or str(first.first.get("ts", "")),
             last=str(newest.last.get("ts", "")) or progress.last,
-            next=_answer(loop) if question else _command(loop, facts, suspended, progress.over),
+            next=_answer(loop) if question else _command(resume, facts, suspended, progress.over),
         )
 
     def _read(self, workspace: str, kind: str, name: str, running: bool) -> tuple[SessionLog, SessionLog, Spent, float]:
@@ -151,6 +152,12 @@ def as_json(here: Where, kind: str, facts: list[Json]) -> list[Json]:
     """Return what `status --json` prints for loops of the current workspace whose files were already read."""
     overview = Overview(here)
     return [overview.found(kind, each).as_json() for each in facts]
+
+
+def for_people(row: Row, facts: Json) -> Json:
+    """Return the facts from which a kind formats its status lines: with the state, and what resumes a paused run."""
+    resume = {"resume": row.next} if row.state == PAUSED and row.next else {}
+    return {**facts, "shown_status": row.state, **resume}
 
 
 def _all(workspace: str, name: str | None) -> Iterator[tuple[Loop, Json]]:
@@ -201,23 +208,29 @@ def _answer(loop: Loop) -> str:
     return f'rooda answer {loop.name} "…"'
 
 
-def _next(loop: Loop, facts: Json, reason: str) -> str:
-    """Return what the user can do next about a loop that isn't running, such as a command."""
+def _next(facts: Json, reason: str, resume: str) -> str:
+    """Return what the user can do next about a loop that isn\'t running, such as a command."""
     if facts.get("status") in ("damaged", "unreadable"):
         return "you: its files are damaged"
     if facts.get("status") in ("completed", "foreign"):
         return ""
-    return f"{reason}: {_resume(loop)}" if reason else _resume(loop)
+    return f"{reason}: {resume}" if reason else resume
 
 
-def _resume(loop: Loop) -> str:
+def _resume(loop: Loop, ended: Json | None) -> str:
+    """Return the command that resumes the loop; if a limit ended it, the one of its summary."""
     row = registry.KINDS[loop.kind]
-    return row.resume if row.only_name else f"rooda resume {loop.name}"
+    plain = row.resume if row.only_name else f"rooda resume {loop.name}"
+    if ended and needs_more(ended):
+        from rooda.views.summary import next_command
+
+        return next_command(ended, registry.view(loop.kind).WORDS.next) or plain
+    return plain
 
 
-def _command(loop: Loop, facts: Json, suspended: bool, over: bool) -> str:
+def _command(resume: str, facts: Json, suspended: bool, over: bool) -> str:
     """Return the command that continues a loop; "" if it runs, or can't be resumed."""
     if suspended:
         return "rooda continue"
     unusable = facts.get("status") in ("damaged", "unreadable", "foreign")
-    return "" if over or unusable or facts.get("running") else _resume(loop)
+    return "" if over or unusable or facts.get("running") else resume

@@ -23,7 +23,10 @@ Warn = Callable[[str], None]
 _RAISE = "No further agent is started. Resume with a higher limit."
 _LOST = "No further agent is started."
 _TOMORROW = "No further agent is started. Resume tomorrow, or with a higher limit."
-_UNKNOWN = "the usage of a call is unknown, since the transcript or the event log disappeared"
+_UNKNOWN = (
+    "the usage of a call is unknown, since the transcript or the event log disappeared;"
+    " price such calls with [budget] unknown_call"
+)
 
 
 class BudgetGate:

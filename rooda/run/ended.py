@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from rooda.base.json import Json
 from rooda.errors import FAILED, OK, TERMINATED, UNDECIDED, UNFINISHED
 from rooda.errors import INTERRUPTED as INTERRUPTED_CODE
-from rooda.run.spending import cause_of, in_words
+from rooda.run.spending import LIMIT_OPTIONS, cause_of, in_words
 
 _OF_CODE = {OK: "done", FAILED: "failed", UNFINISHED: "paused", UNDECIDED: "needs_person"}
 _AT_LIMIT = {"account": ["limit"], "cost": ["budget"], "tokens": ["budget"], "time": ["budget"]}  # by kind of cause
@@ -40,11 +40,13 @@ RUNNING, WAITING, PAUSED, INTERRUPTED, PARKED = "running", "waiting", "paused", 
 QUESTION = "question"  # the end reason of a run whose agent asks the user
 COMPLETED, FAILED_STATE, STOPPED, CANCELLED = "completed", "failed", "stopped", "cancelled"
 STATES = (RUNNING, WAITING, PAUSED, INTERRUPTED, PARKED, COMPLETED, FAILED_STATE, STOPPED, CANCELLED)
+_FLOW_LIMIT = "max-iterations-reached"  # the status word of a flow at its iteration limit
+_GOAL_LIMIT = "budget"  # the end reason of a goal whose budget is spent
 _OF_FILE = {  # status words in the files of all kinds; for those in _OPEN the end of the last session decides
     **dict.fromkeys(("completed", "complete"), COMPLETED),
     **dict.fromkeys(("aborted", "failed", "error", "phase_error"), FAILED_STATE),
     **dict.fromkeys(("running", "in_progress", "interrupted", "planning"), INTERRUPTED),
-    "max-iterations-reached": PAUSED,
+    _FLOW_LIMIT: PAUSED,
 }
 _OPEN = (INTERRUPTED, PAUSED)
 _LIMITS = ("limit", "shared limit")
@@ -107,6 +109,13 @@ def at_limit(ended: Json | None) -> str:
         return ""
     cause = cause_of(found)
     return (in_words(cause) if cause else "") or str(found.get("note", ""))
+
+
+def needs_more(ended: Json) -> bool:
+    """True if a limit ended the run, so that a resume without a higher one ends at once."""
+    cause = cause_of(ended)
+    own = ended.get("status") == _FLOW_LIMIT or ended.get("reason") == _GOAL_LIMIT
+    return own or (cause is not None and cause.kind in LIMIT_OPTIONS)
 
 
 def _from_outside(ended: Json) -> bool:

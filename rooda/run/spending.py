@@ -10,6 +10,8 @@ from rooda.base.text import format_short
 from rooda.errors import Cause
 from rooda.run.setup import Budget
 
+LIMIT_OPTIONS = {"cost": "--max-cost", "tokens": "--max-tokens", "time": "--max-duration"}  # keyed by kind of cause
+
 
 class Used(NamedTuple):
     """Tokens, time and cost of one agent call."""
@@ -137,7 +139,8 @@ def in_words(cause: Cause) -> str:
         limit = dollars(cause.limit) if cause.kind == "cost" else f"{cause.limit:,.0f} tokens"
         calls = "a call" if cause.lost == 1 else f"{cause.lost} calls"
         why = f"the usage of {calls} is unknown, since the transcript or the event log disappeared"
-        return f"Limit of {limit}: {why}; resume without the limit, or price such calls with [budget] unknown_call"
+        price = ", or price such calls with [budget] unknown_call" if cause.kind == "cost" else ""
+        return f"Limit of {limit}: {why}; resume with {LIMIT_OPTIONS[cause.kind]} 0 (no limit){price}"
     if cause.budget:
         return _budget_in_words(cause)
     if cause.kind == "cost":

@@ -7,12 +7,11 @@ from typing import NamedTuple
 from rooda.base.json import Json
 from rooda.base.text import first_line, format_number, format_seconds, truncate
 from rooda.errors import Cause
-from rooda.run.spending import cause_of, dollars, in_words
+from rooda.run.spending import LIMIT_OPTIONS, cause_of, dollars, in_words
 from rooda.views.lines import Line, listed
 from rooda.views.why import SIGNALS
 
 WIDTH = 68  # columns; with a timestamp, such a line fits in a terminal of 80 columns
-_LIMITS = {"cost": "--max-cost", "tokens": "--max-tokens", "time": "--max-duration"}
 _MORE = 2  # factor by which the proposed command raises the limit that ended the run
 PASS = "pass"
 
@@ -128,10 +127,13 @@ def _sandbox(facts: Json) -> str:
 
 
 def next_command(record: Json, of_kind: Callable[[Json], str]) -> str:
-    """Return the command that continues the run: with a higher limit if a limit ended it, and with its `place`."""
+    """Return the command that continues the run, with its `place`.
+
+    If a limit ended the run, the command raises it; if lost calls make a limit useless, it removes the limit.
+    """
     command, cause = of_kind(record), cause_of(record)
-    if command and cause and cause.kind in _LIMITS and cause.limit and not (cause.lost or cause.budget):
-        command += f" {_LIMITS[cause.kind]} {_higher(cause)}"
+    if command and cause and cause.kind in LIMIT_OPTIONS and cause.limit and not cause.budget:
+        command += f" {LIMIT_OPTIONS[cause.kind]} {'0' if cause.lost else _higher(cause)}"
     place = str(record.get("place", ""))
     return command.replace("rooda ", f"rooda {place} ", 1) if place else command
 

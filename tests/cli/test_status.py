@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.kit.background import HOLD, began, begin, detached, kill_all, let_go, prepare, rows
+from tests.kit.endings import never_holds
 from tests.kit.flow import Flow
+from tests.kit.loops import Loops
 from tests.kit.workspace import Terminal, Workspace, until
 
 
@@ -299,6 +301,31 @@ def test_a_run_paused_at_a_limit_is_not_cut_off(ws: Workspace, kind: str) -> Non
     assert f"paused: {row['reason']}\n" in detail and ": running" not in detail
     assert ws.rooda("resume", "--all").out.startswith("No run was cut off")
     assert last_rule(ws).endswith("over all sessions of a run, and tested before each call (exit 4)")
+
+
+@pytest.mark.parametrize("kind", ["ooda", "reflex", "flow", "goal"])
+def test_E_21_a_run_paused_at_a_limit_proposes_a_higher_one(ws: Workspace, kind: str) -> None:
+    """The status has the command of the summary: for people, for programs, in the table, and in the kind's own."""
+    words = prepare(ws, kind, "sleep 0.4")
+    ended = ws.rooda(*words, "--max-duration", "0.3")
+    command = next(line for line in ended.both.splitlines() if "  next  " in line).partition("next")[2].strip()
+    assert ended.code == 4 and command.endswith(" --max-duration 1s") and "," not in command
+    (row,) = rows(ws, "--all")
+    assert row["next"] == command and row["waits_for"] == f"{row['reason']}: {command}"
+    own = () if kind == "ooda" else (kind,)
+    for look in (ws.rooda("status"), ws.rooda(*own, "status")):
+        assert f"  resume with: {command}\n" in look.out
+    assert ws.rooda(*command.split()[1:-1], "9s", *(("--yes",) if kind == "goal" else ())).code == 0
+
+
+@pytest.mark.parametrize("kind", ["reflex", "flow"])
+def test_E_21_a_run_at_its_iteration_limit_proposes_more(bare: Workspace, kind: str) -> None:
+    """Another resume would end at once: the status names the -n of the summary."""
+    ran = never_holds(bare) if kind == "reflex" else Loops(bare).flow("do it", scenario="S3")
+    assert ran.code == 4, ran.both
+    said = bare.rooda(kind, "status", *(("page",) if kind == "reflex" else ())).out
+    (command,) = (line.partition(": ")[2] for line in said.splitlines() if "resume with" in line)
+    assert re.fullmatch(rf"rooda {kind} resume \S+ -n \d+", command) and f"  next        {command}" in ran.err
 
 
 @pytest.mark.parametrize("kind", ["ooda", "reflex", "flow"])

@@ -39,6 +39,9 @@ def test_S_14_a_call_without_traces_ends_a_run_with_a_limit(ws: Workspace, erase
     erasing(ws, ERASERS[eraser])
     ran = ws.rooda("build", "-n", "12", limit)
     assert (ran.code, made(ws)) == (4, 1) and UNKNOWN in ran.both, ran.both
+    option = limit.partition("=")[0]
+    assert f"; resume with {option} 0 (no limit)" in ran.both
+    assert f"  next        rooda resume build {option} 0" in ran.err
     again = ws.rooda("resume", "build", limit)
     assert made(ws) == 1 and again.code in (3, 4), again.both
 

@@ -13,8 +13,10 @@ from rooda.loops.flow.artifacts import CONTROLLER, ORCHESTRATOR, RunFiles
 from rooda.loops.flow.boundaries import Boundary, subject
 from rooda.loops.flow.commits import LoggedCommit
 from rooda.loops.flow.events import KIND
-from rooda.loops.flow.model import COMPOSITE, DIRECT, ERROR, RUNNING, Node, chain, node_folder, run_folder
+from rooda.loops.flow.model import COMPOSITE, DIRECT, ERROR, LIMIT, RUNNING, Node, chain, node_folder, run_folder
 from rooda.loops.flow.runs import FlowRun
+from rooda.loops.overview import Overview, for_people
+from rooda.loops.overview import as_json as as_objects
 from rooda.run.ended import of_file
 from rooda.run.history import state_of
 from rooda.settings.where import Where
@@ -31,12 +33,9 @@ def show_run(where: Where, name: str | None, as_json: bool) -> int:
         return OK
     facts = run_facts(repo, run, kind.pid_of(repo, run.id))
     if as_json:
-        from rooda.loops.overview import as_json as shown
-
-        _say_json(shown(where, KIND.name, [facts]))
+        _say_json(as_objects(where, KIND.name, [facts]))
     else:
-        facts["shown_status"] = _state(where, facts)
-        say("\n".join(map(escape_line, lines(facts))))
+        say("\n".join(map(escape_line, lines(for_people(*Overview(where).found(KIND.name, facts))))))
     return OK
 
 
@@ -157,8 +156,9 @@ def lines(facts: Json) -> list[str]:
     for node in facts["nodes"]:
         rows += _lines_of_node(node)
     rows += ["  commits:", *(f"    {each['commit'][:10]} {each['subject']}" for each in facts["commits"])]
-    if facts["status"] in (RUNNING, ERROR) and not facts["running"]:
-        rows.append(f"  resume with: rooda flow resume {facts['run_id']}")
+    if facts["status"] in (RUNNING, ERROR, LIMIT) and not facts["running"]:
+        resume = facts.get("resume") or f"rooda flow resume {facts['run_id']}"
+        rows.append(f"  resume with: {resume}")
     return rows
 
 

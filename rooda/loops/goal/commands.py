@@ -35,11 +35,10 @@ from rooda.loops.goal.state import CANCELLED, GoalState
 from rooda.loops.goal.store import GoalStore, load, unfinished
 from rooda.loops.goal.view import LINES, GoalScreen, box
 from rooda.loops.goal.world import CallResult, World
-from rooda.loops.overview import as_json
+from rooda.loops.overview import Overview, as_json, for_people
 from rooda.processes import lock, supervise
 from rooda.processes.regex import matches
 from rooda.processes.signals import Signals
-from rooda.run import history
 from rooda.run.event_records import Event, FilesRestored, Problem
 from rooda.run.records import Ending
 from rooda.run.session import walls_of
@@ -296,8 +295,8 @@ def status(where: Where, typed: Json) -> int:
     if typed["as_json"]:
         say(json.dumps(as_json(where, KIND.name, found), indent=2, ensure_ascii=False))
     elif found:
-        state = history.state_of(where.workspace, goal_files.NAME, KIND.name, found[0])
-        say("\n".join(map(escape_line, kind.lines({**found[0], "shown_status": state}))))
+        facts = for_people(*Overview(where).found(KIND.name, found[0]))
+        say("\n".join(map(escape_line, kind.lines(facts))))
     else:
         say("There is no goal here. Start one with: rooda goal run SPEC")
     return OK

@@ -62,14 +62,12 @@ def resume_session(prepared: Prepared, where: Where, held: lock.Lock | None, typ
     found = require(place)
     if typed.get("reload_shape"):
         trusting.require_files(prepared.look.settings, [shape_source(where)])
-    limits = prepared.setup.budget if any(prepared.setup.budget) else found.brief.limits
-    prepared = prepared._replace(
-        setup=prepared.setup._replace(budget=limits), headless=prepared.headless or found.brief.headless
-    )
+    setup = launch.with_limits(prepared.setup, found.brief.limits._asdict(), typed)
+    prepared = prepared._replace(setup=setup, headless=prepared.headless or found.brief.headless)
     spec, doubt = task_with_secrets(where.workspace, NAME, NAME, found.brief.spec, found.brief.run)
     if doubt:
         launch.warn(prepared.screen, doubt)
-    found = with_limits(found._replace(brief=found.brief._replace(limits=limits, spec=spec)), typed)
+    found = with_limits(found._replace(brief=found.brief._replace(limits=setup.budget, spec=spec)), typed)
     crashed = found.status == IN_PROGRESS
     if crashed:
         found = _with_lost_calls(prepared, place, found)

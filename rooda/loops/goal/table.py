@@ -66,7 +66,7 @@ def lines(found: Json) -> list[str]:
         rows.append("  Must not:")
         rows += [f"    {each['text']} ({each['violated_if'] or 'not machine-checked'})" for each in found["mustNot"]]
     if not found["running"] and found["status"] in ("paused", "in_progress"):
-        rows.append("  resume with: rooda goal continue")
+        rows.append(f"  resume with: {found.get('resume') or 'rooda goal continue'}")
     return rows
 
 

@@ -143,6 +143,8 @@ def _cause(record: Json) -> str:
 
 
 def _next(record: Json) -> str:
+    if record["reason"] == "shared limit":
+        return "rooda goal continue"
     return "" if record["status"] in ("completed", "failed") or _is_cancelled(record) else resume(record)
 
 

@@ -103,7 +103,7 @@ def lines(facts: Json) -> list[str]:
     if facts["timing"]:
         rows.append(f"  Iteration timing: {timing_text(facts['timing'])}")
     if not facts["running"] and status != COMPLETED:
-        rows.append(f"  resume with: rooda resume {name}")
+        rows.append(f"  resume with: {facts.get('resume') or f'rooda resume {name}'}")
     return rows
 
 

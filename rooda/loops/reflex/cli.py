@@ -21,7 +21,7 @@ from rooda.loops.reflex.keys import OWN
 from rooda.loops.reflex.setup import Prepared, prepared
 from rooda.loops.reflex.start import ended, own_flags, refuse_second, resume_loop, start, unused_alias
 from rooda.loops.reflex.state import RUNNING
-from rooda.loops.reflex.status import facts_of, lines, row, row_line, shown
+from rooda.loops.reflex.status import facts_of, lines, row, row_line
 from rooda.processes import lock
 from rooda.run import folder, questions
 from rooda.settings.where import Where, where, with_typed
@@ -207,15 +207,16 @@ def status(ctx: click.Context, alias: str | None, artifact: bool, as_json: bool)
     """Show the progress of the active loop, or of ALIAS."""
     here = where(ctx)
     place = find(here.workspace, alias)
-    if as_json:
-        from rooda.loops.overview import as_json as as_objects
+    from rooda.loops.overview import Overview, for_people
+    from rooda.loops.overview import as_json as as_objects
 
+    if as_json:
         facts = [facts_of(place)] if place else []
         say(json.dumps(as_objects(here, KIND.name, facts), indent=2, ensure_ascii=False))
     elif place is None:
         say("There is no active loop here. Start one with: rooda reflex new TASK")
     else:
-        say("\n".join(map(escape_line, lines(shown(place)))))
+        say("\n".join(map(escape_line, lines(for_people(*Overview(here).found(KIND.name, facts_of(place)))))))
         data = files.artifact_if_readable(place) if artifact else None
         if data is not None:
             say(base_files.to_text(data), end="")

@@ -14,6 +14,7 @@ EVALUATE, CRITIQUE, REFINE = "EVALUATE", "CRITIQUE", "REFINE"
 NOT_STOPPED = {"passed": False, "reason": ""}
 NEEDED = {CRITIQUE: ("evaluation",), REFINE: ("evaluation", "critique")}  # values that the state must have at a step
 GOING_ON = ("iteration_limit", "stagnation")  # reasons of an end after which a higher limit lets the loop continue
+MORE = 4  # iterations that the proposed command adds after such an end
 WRITERS = ("PRODUCE", "REFINE")  # phases whose answer is the artifact
 STEPS = (PLAN, PRODUCE_PREPARE, PREPARE, EVALUATE, CRITIQUE, REFINE)
 

@@ -8,9 +8,9 @@ from rooda.loops.reflex.events import KIND
 from rooda.loops.reflex.files import Place
 from rooda.loops.reflex.rules import is_number
 from rooda.loops.reflex.scoring import hundredths, number_text
-from rooda.loops.reflex.state import RUNNING, State
+from rooda.loops.reflex.state import GOING_ON, MORE, RUNNING, State
 from rooda.processes import lock
-from rooda.run.ended import of_file
+from rooda.run.ended import STOPPED, of_file
 from rooda.run.history import state_of
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -67,8 +67,10 @@ def lines(facts: Json) -> list[str]:
     ]
     if word != "running":
         rows.append(f"  stop reason {facts['stop']['reason']}")
+        if word == STOPPED and facts["stop"]["reason"] in GOING_ON:
+            rows.append(f"  resume with: rooda reflex resume {alias} -n {facts['iteration'] + MORE}")
     elif not facts["running"]:
-        rows.append(f"  resume with: rooda reflex resume {alias}")
+        rows.append(f"  resume with: {facts.get('resume') or f'rooda reflex resume {alias}'}")
     return rows
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from rooda.base import clock
 from rooda.base.json import Json
 from rooda.base.text import escape_line
-from rooda.loops.reflex.state import GOING_ON
+from rooda.loops.reflex.state import GOING_ON, MORE
 from rooda.views.lines import Line, LineMakers, warning
 from rooda.views.live import Live
 from rooda.views.screen import Screen, ScreenOptions
@@ -133,7 +133,7 @@ def _cause(record: Json) -> str:
 def _next(record: Json) -> str:
     resumable = record["status"] == "running" and record["reason"] != "gone"
     if record["status"] == "stopped" and record["stop_reason"] in GOING_ON:
-        return f"rooda reflex resume {record['name']} -n {record['number'] + 4}"
+        return f"rooda reflex resume {record['name']} -n {record['number'] + MORE}"
     return f"rooda reflex resume {record['name']}" if resumable else ""
 
 

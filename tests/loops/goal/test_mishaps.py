@@ -154,6 +154,10 @@ def test_max_cost_counts_over_all_sessions(g: Goals) -> None:
     more = g.go_on("--max-cost", "4")
     assert more.code == 4 and len(g.calls) == 4 and g.private["cost"] == 4.0
     assert g.rooda("resume", "goal", "--max-cost", "5").code == 4 and len(g.calls) == 5
+    other = g.go_on("--max-duration", "9h")
+    assert "Cost limit reached: $5.00 of $5.00" in other.out and len(g.calls) == 5  # a limit that is typed keeps others
+    assert "resume with: rooda goal continue --max-cost 10\n" in g.rooda("goal", "status").out
+    assert "Cost limit reached" not in g.go_on("--max-cost", "0").out and len(g.calls) > 5
 
 
 def test_max_cost_reached_by_the_plan_starts_nothing(g: Goals) -> None:
