@@ -53,5 +53,5 @@ def _rows(row: Json) -> list[str]:
     return [
         f"[{clock.local(str(row['ts']))}] {who} {_WORDS.get(row['decision'], row['decision'])}: {row['rule']}",
         f"    {row['evidence']}:{row['line']}",
-        f"    > {row['text']}",
+        *([f"    > {row['quote']}"] if row["quote"] else []),
     ]

@@ -29,24 +29,46 @@ class _Log:
     def __init__(self, folder: str) -> None:
         self.path = os.path.join(folder, NAME)
         self.lines: list[bytes] = []
+        self.outputs: dict[str, str] = {}  # output format of the agent, keyed by the name of the call's transcript
 
     def records(self) -> Iterator[Json]:
         """Yield the events, each with its line number as `line`."""
         for _, line in history.lines(self.path):
             self.lines.append(line[:SHOWN])
             if record := history.parsed(line):
+                if record["event"] == "agent.started":
+                    self.outputs[os.path.basename(str(record.get("transcript")))] = str(record.get("output"))
                 yield {**record, "line": len(self.lines)}
 
 
 def _shown(reason: Reason, log: _Log, workspace: str, hidden: tuple[str, ...]) -> Json:
-    """Return a reason as JSON, with the line of the evidence file that proves it, else with the event's own line."""
+    """Return a reason as JSON, with the line of the evidence file that proves it, else with the event's own line.
+
+    `quote` is that line for people; it is empty for an event, since the rule says what is in it.
+    """
     facts = reason._asdict()
     at, path = facts.pop("at"), _path(reason.evidence, os.path.dirname(log.path), workspace)
     number, line = _line(workspace, path, reason.words) if path else (0, b"")
+    quote = _readable(line, log.outputs.get(os.path.basename(path), ""), reason.words)
     if not number:
         path, number, line = log.path, at, log.lines[at - 1] if at else b""
-    text = secrets.hide(line.decode("utf-8", "replace").strip(), hidden)[:SHOWN]
-    return {**facts, "evidence": path, "line": number, "text": text}
+    text, quote = (secrets.hide(each.strip(), hidden)[:SHOWN] for each in (line.decode("utf-8", "replace"), quote))
+    return {**facts, "evidence": path, "line": number, "text": text, "quote": quote}
+
+
+def _readable(line: bytes, output: str, words: str) -> str:
+    """Return a line of evidence without the JSON of an agent CLI that prints records: the part that has `words`."""
+    from rooda.agents.reader import is_read
+
+    if not line or not is_read(output):
+        return line.decode("utf-8", "replace")
+    from rooda.agents.gathered import Gathered
+    from rooda.agents.transcript import readable_lines
+
+    into, first = Gathered(), words.partition("\n")[0]
+    shown = [*readable_lines(output, [line], into), into.final, into.message]
+    found = [each for text in shown for each in text.splitlines() if each.strip()]
+    return next((each for each in found if first and first in each), found[-1] if found else first)
 
 
 def _path(evidence: str, folder: str, workspace: str) -> str:

@@ -241,8 +241,8 @@ def _decision(number: int, each: Json) -> Html:
     who = f"Iteration {each['iteration']}" if each["iteration"] else "Run"
     head = tag("p", tag("b", f"{who} {each['decision']}"), " ", tag("time", clock.local(each["ts"])))
     place = f"{each['evidence'].rpartition('/')[2]}:{each['line']}"
-    proof = tag("details", tag("summary", place, title=each["evidence"]), tag("code", each["text"]), class_="proof")
-    return tag("li", head, tag("p", each["rule"]), proof if each["text"] else "", data_piece=f"why/{number}")
+    proof = tag("details", tag("summary", place, title=each["evidence"]), tag("code", each["quote"]), class_="proof")
+    return tag("li", head, tag("p", each["rule"]), proof if each["quote"] else "", data_piece=f"why/{number}")
 
 
 def _more(count: int) -> Html:

@@ -19,12 +19,12 @@ def test_each_decision_has_its_rule_and_its_line(ws: Workspace) -> None:
     assert ws.rooda("build", "-n", "3").code == 0
     found = reasons(ws)
     assert [(row["iteration"], row["decision"]) for row in found] == [
-        (0, "began"), (1, "failed"), (1, "failed"), (2, "failed"), (3, "went on"), (0, "ended"),
+        (0, "began"), (1, "failed"), (2, "failed"), (3, "went on"), (0, "ended"),
     ]  # fmt: skip
-    began, count, gate, call, good, ended = found
+    began, gate, call, good, ended = found
     assert began["rule"] == "at most 3 iterations; gates: tests; 0 were completed before"
-    assert count["rule"] == "Quality gates failed: tests (exit 2); failures in a row: 1 of 3"
-    assert (gate["rule"], gate["line"], gate["text"]) == ("gate tests: exit 2", 3, "3 failed")
+    assert gate["rule"] == "gate tests: exit 2; failures in a row: 1 of 3"
+    assert (gate["line"], gate["text"], gate["quote"]) == (3, "3 failed", "3 failed")
     assert gate["evidence"].endswith("/0001-gate-1.out")
     assert call["rule"] == "AI CLI failed (exit 7); failures in a row: 2 of 3"
     assert (call["line"], call["text"]) == (2, "second: boom")
@@ -41,6 +41,33 @@ def test_one_iteration_in_words(ws: Workspace) -> None:
     assert "Iteration 1 failed: AI CLI failed (exit 3); failures in a row: 1 of 3" in lines[0]
     assert lines[1].endswith("0001-iteration.out:1") and lines[2] == "    > broken pipe"
     assert len(lines) == 3
+
+
+def test_each_red_gate_is_named_once(ws: Workspace) -> None:
+    """With the telling line of its own output, which isn't always the last one."""
+    ws.procedure(gates={"tests": "echo FAILED test_slug; echo; echo ------; exit 1", "lint": "echo bad name; exit 2"})
+    ws.rooda("build", "-n", "1")
+    lines = [line for line in ws.rooda("why", "--iteration", "1").lines if "-gate-" not in line]
+    assert [line.partition("] ")[2] or line for line in lines] == [
+        "Iteration 1 failed: gate tests: exit 1; failures in a row: 1 of 3",
+        "    > FAILED test_slug",
+        "Iteration 1 failed: gate lint: exit 2; failures in a row: 1 of 3",
+        "    > bad name",
+    ]
+
+
+def test_the_evidence_is_for_people(ws: Workspace) -> None:
+    """No raw JSON: an event is named by its place, since the rule says it; a record of an agent CLI is its text."""
+    ws.sections["agent"] = '\n[agents.mine]\ncommand = "sh agent.sh"\noutput = "claude"\n'
+    ended = {"type": "result", "subtype": "success", "is_error": False, "result": "so far"}
+    ws.write("agent.sh", f"cat <<'END'\n{json.dumps(ended)}\nEND\n")
+    ws.procedure(loop={"ai_cmd": None, "agent": "mine"})
+    assert ws.rooda("build", "-n", "1").code == 0
+    assert [row["quote"] for row in reasons(ws)] == ["", "so far", ""] and "{" not in ws.rooda("why").out
+    ended["result"] = "All done.\n<promise>SUCCESS</promise>\n"
+    ws.write("agent.sh", f"cat <<'END'\n{json.dumps(ended)}\nEND\n")
+    assert ws.rooda("build", "-n", "1").code == 0
+    assert reasons(ws)[1]["quote"] == "<promise>SUCCESS</promise>"
 
 
 def test_a_signal(ws: Workspace) -> None:

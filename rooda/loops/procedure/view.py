@@ -241,10 +241,11 @@ def _failed(record: Json, past: Past, transcript: str) -> Iterator[Reason]:
     count = f"failures in a row: {record['consecutive_failures']} of {record['failure_threshold']}"
     words = record.get("message") or (PROMISE.replace("SUCCESS", "FAILURE") if record["promise"] == "FAILURE" else "")
     for fault in faults(record):
-        evidence = past.failed_gates[0].get("output", "") if past.failed_gates and fault.of_gates else transcript
-        yield Reason(*where, f"{fault.text}; {count}", evidence, words)
+        if not (fault.of_gates and past.failed_gates):
+            yield Reason(*where, f"{fault.text}; {count}", transcript, words)
     for gate in past.failed_gates:
-        yield Reason(*where, f"gate {gate['gate']}: {gate['verdict']}", gate.get("output", ""))
+        rule = f"gate {gate['gate']}: {gate['verdict']}; {count}"
+        yield Reason(*where, rule, gate.get("output", ""), gate.get("said", ""))
 
 
 def _ended(record: Json, past: Past) -> Iterator[Reason]:
