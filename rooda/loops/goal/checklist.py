@@ -16,6 +16,7 @@ from rooda.loops.kernel import Turns
 from rooda.run.event_records import Problem
 
 FIELDS = ("TASK", "CONTEXT", "DONE LOOKS LIKE", "STAKES IF WRONG", "WHO REVIEWS")
+HELP = "Too vague to start: type one line for each (Enter skips it, Ctrl+C leaves)."
 ROUNDS = 2  # rounds of questions about the intent
 DISCLOSURE = "Writing state to .loop/state.json. Delete after session?"
 
@@ -60,7 +61,8 @@ def clarify(world: World, draft: Draft, rounds: int) -> str:
             f"The questions are in {path}.",
             "Answer them in the specification and start again, or use --shape colleague.",
         )
-    answers = [(field, world.ask_user(Question("intent", f"{field}:", hint=""))) for field in FIELDS]
+    asked = [Question("intent", f"{field}:", () if number else (HELP,), hint="") for number, field in enumerate(FIELDS)]
+    answers = [(field, world.ask_user(question)) for field, question in zip(FIELDS, asked, strict=True)]
     if number := world.signalled():
         raise Interrupted(number)
     if any(answer is None for _, answer in answers):
