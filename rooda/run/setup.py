@@ -49,6 +49,7 @@ class Sandbox(NamedTuple):
     gates: bool = True
     gate_network: str = "off"  # off | hosts | on
     hosts: tuple[str, ...] = ()
+    names_hosts: bool = False  # `hosts` is set, perhaps to none, so that the agent's hosts are known
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
     hide: tuple[str, ...] = ()

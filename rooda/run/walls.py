@@ -71,10 +71,15 @@ def _chosen_for(agent: Agent | None, sandbox: Sandbox, workspace: str) -> Chosen
     """Return the mode of an agent or, for None, of commands. `auto` means off for an agent with unknown hosts."""
     found = chosen(agent.sandbox if agent else sandbox.mode, workspace)
     auto = agent is not None and agent.sandbox == AUTO and found.mode != OFF
-    if auto and agent and agent.hosts is None and sandbox.network == AGENT and not sandbox.hosts:
+    if auto and agent and _needs_hosts(agent, sandbox):
         who = f"the agent {agent.name}" if agent.name else "the command"
-        return Chosen(OFF, f"the hosts that {who} needs are unknown; name them: [sandbox] hosts")
+        return Chosen(OFF, f"the hosts that {who} needs are unknown; name them: [sandbox] hosts ([] for none)")
     return found
+
+
+def _needs_hosts(agent: Agent, sandbox: Sandbox) -> bool:
+    """True if the agent may reach only named hosts, and nobody has named any or said that it needs none."""
+    return agent.hosts is None and sandbox.network == AGENT and not sandbox.names_hosts
 
 
 class SessionWalls:
@@ -108,8 +113,8 @@ class SessionWalls:
             if self._chosen[agent.name].mode == OFF:
                 continue
             who = f"the agent {agent.name}" if agent.name else "the command"
-            if agent.hosts is None and sandbox.network == AGENT and not sandbox.hosts:
-                hint = 'name them: [sandbox] hosts = ["…"], or set network = "on"'
+            if _needs_hosts(agent, sandbox):
+                hint = 'name them: [sandbox] hosts = ["…"] ([] for none), or set network = "on"'
                 yield f"rooda does not know which hosts {who} needs, so that it may reach no service; {hint}"
             if agent.keep_background:
                 yield f"keep_background of {who} has no effect in the sandbox: its processes end with each call"

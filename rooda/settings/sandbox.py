@@ -20,6 +20,7 @@ def with_sandbox(setup: Setup, settings: Settings, look: Lookup) -> Setup:
     more: Json = {key: (*_united(settings, key), *look.value(key, ())) for key in LISTS}
     more |= {key: _least(settings, key) for key in LIMITS}
     made = Sandbox(
+        names_hosts=any(True for _ in _values(settings, "hosts")) or look.find("hosts") is not None,
         mode=_mode(look, settings, ""),
         network=_strictest(settings, "network", NETWORKS, Sandbox().network),
         gate_network=_strictest(settings, "gate_network", GATE_NETWORKS, Sandbox().gate_network),

@@ -581,7 +581,8 @@ SANDBOX = {
     ),
     "hosts": Key(
         HOSTS,
-        "hosts that may be reached: example.org, *.example.org, example.org:8443, localhost:5432 of this machine",
+        "hosts that may be reached: example.org, *.example.org, example.org:8443, localhost:5432 of this machine; "
+        "[]: agents of unknown hosts need none",
         trust=RUNS,
     ),
     "read": Key(NAMES, "further files and folders that may be read, such as ~/lib", trust=RUNS),

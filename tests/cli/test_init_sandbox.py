@@ -32,6 +32,14 @@ def test_S_20_init_writes_auto_and_runs_nothing_unasked(bare: Workspace) -> None
     assert "  sandbox     off: the hosts that the command" in ran.err
 
 
+@pytest.mark.parametrize("place", ["[sandbox]", "[procedures.build]"])
+def test_S_22_an_agent_that_needs_no_host(bare: Workspace, place: str) -> None:
+    """`hosts = []` says so: `auto` means a sandbox, in which it reaches none, and nothing is asked for."""
+    bare.write("rooda.toml", f'[loop]\nsandbox = "auto"\n{place}\nhosts = []\n')
+    ran = bare.rooda("build", "-n", "1", "--ai-cmd", "wc -c")
+    assert ran.code == 0 and "hosts" not in ran.err and bare.events()[0]["mode"] == "workspace", ran.both
+
+
 def test_S_22_a_gate_that_needs_a_service_of_this_machine(bare: Workspace) -> None:
     """Red only inside: init says so, and writes the port and nothing else."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler) as server:
