@@ -42,9 +42,10 @@ HEAD = """\
 # Settings
 
 Settings are TOML. `rooda init` writes a commented `rooda.toml`, `rooda config path` lists the files that are read, and
-`rooda config show --origin` prints every setting in force with its origin. `rooda config schema` prints a JSON Schema
-for editors that complete and check TOML. For Taplo, and Even Better TOML in VS Code, write it to a file with
-`rooda config schema > rooda.schema.json`, and make `#:schema ./rooda.schema.json` the first line of `rooda.toml`.
+`rooda config show --origin` prints every setting in force with its origin, `rooda config show agents` all agents, those
+not in use included. `rooda config schema` prints a JSON Schema for editors that complete and check TOML. For Taplo, and
+Even Better TOML in VS Code, write it to a file with `rooda config schema > rooda.schema.json`, and make
+`#:schema ./rooda.schema.json` the first line of `rooda.toml`.
 
 A `rooda-config.yml`, the YAML of an older program of the same name, is not read. A command that finds one without a
 `rooda.toml` in its folder says so; `rooda init --from rooda-config.yml` converts it and lists what it leaves out.

@@ -24,7 +24,10 @@ def config(ctx: click.Context, origin: bool, as_json: bool) -> int:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 def show(ctx: click.Context, key: str, origin: bool, origin_too: bool, as_json: bool) -> int:
-    """Show all settings, or those whose names begin with KEY (loop, agents.claude)."""
+    """Show all settings, or those whose names begin with KEY (loop, agents.claude).
+
+    Without KEY, shipped agents that are not in use are left out; --json has them.
+    """
     return _show(ctx, key, origin or origin_too, as_json)
 
 
@@ -58,6 +61,8 @@ def _show(ctx: click.Context, key: str, origin: bool, as_json: bool) -> int:
     from rooda.errors import UsageProblem
     from rooda.loops import configuration, registry
     from rooda.settings import lookup
+    from rooda.settings.check import dotted
+    from rooda.views.summary import counted
 
     place = where(ctx)
     found = warned(configuration.load(place.workspace, place.config))
@@ -69,9 +74,16 @@ def _show(ctx: click.Context, key: str, origin: bool, as_json: bool) -> int:
     if key and not rows:
         raise UsageProblem(f"Setting {key!r} is not set.", "List all settings: rooda config show")
     gates = [described for _, described, _ in registry.gates(found, "build")] if not key else []
-    click.echo(_json(rows, origin, gates) if as_json else _lines(rows, origin))
-    for gate in gates if not as_json else ():
+    if as_json:
+        click.echo(_json(rows, origin, gates))
+        return 0
+    others = [] if key else sorted({*found.table("agents")} - lookup.agents_in_use(found))
+    prefixes = tuple(f"{dotted(('agents', name))}." for name in others)
+    click.echo(_lines([row for row in rows if not row[0].startswith(prefixes)], origin))
+    for gate in gates:
         click.echo(f"# quality gate of build: {gate}")
+    if others:
+        click.echo(f"# {counted(len(others), 'shipped agent')} not in use; show all: rooda config show agents")
     return 0
 
 

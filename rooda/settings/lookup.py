@@ -108,6 +108,24 @@ def origins(settings: Settings) -> list[tuple[str, Any, str]]:
     return rows
 
 
+def agents_in_use(settings: Settings) -> set[str]:
+    """Return the agents that the user's layers change or choose, with those that these inherit from or fall back to."""
+    agents, found = settings.table("agents"), set[str]()
+    named = [name for layer in settings.written for name in layer.table("agents")]
+    for name in tables(settings.own_keys):
+        named += _agents_named(settings.table(name)) if name != "agents" else []
+    while named:
+        if (name := named.pop()) in agents and name not in found:
+            found.add(name)
+            named += _agents_named(agents[name])
+    return found
+
+
+def _agents_named(table: Mapping[str, Any]) -> list[str]:
+    values = [value for path, value in _leaves((), table) if path[-1] in ("agent", "fallback", "like")]
+    return [name for value in values for name in (value if isinstance(value, list) else [value])]
+
+
 def decided(settings: Settings, name: str, flags: Mapping[str, Any]) -> list[tuple[str, Any, str]]:
     """Return (key, value, origin) of each setting that a run of the procedure would use."""
     look = lookup(settings, name, flags)

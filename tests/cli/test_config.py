@@ -35,6 +35,25 @@ def test_show_json(bare: Workspace) -> None:
     assert with_origin["loop.log_level"] == {"value": "info", "origin": "built-in"}
 
 
+def test_show_leaves_out_agents_that_are_not_in_use(bare: Workspace) -> None:
+    """In use: chosen or changed in the settings, or behind such an agent. The last line says how to see all."""
+
+    def shown(*words: str) -> set[str]:
+        return {line.split(".")[1] for line in bare.rooda("config", *words).lines if line.startswith("agents.")}
+
+    every = shown("show", "agents")
+    assert {"claude", "codex", "gemini", "demo"} <= every and shown() == set()
+    note = f"# {len(every)} shipped agents not in use; show all: rooda config show agents"
+    assert bare.rooda("config").lines[-1] == note
+    bare.config(
+        '[loop]\nagent = "mine"\n[agents.mine]\nlike = "claude"\nfallback = ["codex"]\n'
+        '[procedures.build]\nagent = "gemini-acp"\n[agents.qwen]\nmodel = "m"\n'
+    )
+    assert shown() == shown("show", "--origin") == {"mine", "claude", "codex", "gemini", "gemini-acp", "qwen"}
+    assert shown("show", "agents") == every | {"mine"}
+    assert "agents.aider.command" in json.loads(bare.rooda("config", "--json").out)
+
+
 def test_show_one_part(bare: Workspace) -> None:
     """KEY narrows it down; a key that is nowhere is an error."""
     lines = bare.rooda("config", "show", "agents.claude").lines
