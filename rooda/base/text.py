@@ -127,6 +127,11 @@ def telling_line(text: str) -> str:
     return next((row for row in reversed(worded) if not re.search(_FRAME, row)), worded[-1] if worded else "")
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: 1 call, 2 calls."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 # Tables and cells, measured in terminal columns.
 
 

@@ -57,12 +57,12 @@ def schema() -> int:
 
 def _show(ctx: click.Context, key: str, origin: bool, as_json: bool) -> int:
     from rooda.base import secrets
+    from rooda.base.text import counted
     from rooda.cli.common import keys
     from rooda.errors import UsageProblem
     from rooda.loops import configuration, registry
     from rooda.settings import lookup
     from rooda.settings.check import dotted
-    from rooda.views.summary import counted
 
     place = where(ctx)
     found = warned(configuration.load(place.workspace, place.config))

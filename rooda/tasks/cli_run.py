@@ -2,10 +2,12 @@
 
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import click
 
+from rooda.base import clock
 from rooda.errors import OK, UsageProblem
 from rooda.loops import configuration
 from rooda.loops.options import DASH_H, RunOptions, Value
@@ -82,7 +84,19 @@ def run(
     landing = tuple(f"--{name.replace('_', '-')}" for name, value in typed.items() if value)
     checked(configuration.load(here.workspace, here.config), RunOptions({}), here.config)  # not in each clone
     wishes = Wishes(slots, retries, wait, land, landing=landing, cost=float(cost or 0), **_set(here, store))
-    return Runner(store, here, settings_file(store, here), wishes, say).run()
+    runner = Runner(store, here, settings_file(store, here), wishes, say)
+    return _with_summary(store, runner.run) if land else runner.run()
+
+
+def _with_summary(store: Store, work: Callable[[], int]) -> int:
+    """Work off the tasks, then print what landed, what was sent back and what is still open."""
+    from rooda.tasks.run_summary import summary
+
+    before, began = store.all(), clock.running_time()
+    code = work()
+    for line in summary(before, store.all(), clock.running_time() - began):
+        say(line, to_stderr=True)
+    return code
 
 
 def _set(here: Where, store: Store) -> dict[str, Any]:

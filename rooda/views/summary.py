@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from rooda.base.json import Json
-from rooda.base.text import first_line, format_number, format_seconds, truncate
+from rooda.base.text import counted, first_line, format_number, format_seconds, truncate
 from rooda.errors import Cause
 from rooda.run.spending import LIMIT_OPTIONS, cause_of, dollars, in_words
 from rooda.views.lines import Line, listed
@@ -33,23 +33,24 @@ def summary(record: Json, words: Words) -> list[Line]:
     done = f"{_iterations(facts)} in {format_seconds(words.elapsed(record))}"
     rows = [  # at most six
         _titled(f"{words.name(record)}: {record['state']}", cause_text(record, words.cause)),
-        _row("iterations", _with_gates(done, gates, facts) if sandbox and gates else done),
-        _row("gates", "" if sandbox else gates),
-        _row("changes", _changes(facts)),
-        _row("cost", _cost(facts)),
-        _row("sandbox", sandbox),
-        _row("next", next_command(record, words.next), whole=True),
+        row("iterations", _with_gates(done, gates, facts) if sandbox and gates else done),
+        row("gates", "" if sandbox else gates),
+        row("changes", _changes(facts)),
+        row("cost", _cost(facts)),
+        row("sandbox", sandbox),
+        row("next", next_command(record, words.next), whole=True),
     ]
-    return [Line("info", row, to_stderr=True) for row in rows if row]
+    return [Line("info", each, to_stderr=True) for each in rows if each]
 
 
 def _titled(head: str, cause: str) -> str:
     return truncate(f"{head}, {cause}" if cause else head, WIDTH)
 
 
-def _row(label: str, text: str, whole: bool = False) -> str:
-    row = f"  {label:<10}  {text}"
-    return "" if not text else row if whole else truncate(row, WIDTH)
+def row(label: str, text: str, whole: bool = False) -> str:
+    """Return a row of a summary, cut to its width unless it must be `whole`; "" without a text."""
+    line = f"  {label:<10}  {text}"
+    return "" if not text else line if whole else truncate(line, WIDTH)
 
 
 def cause_text(record: Json, of_kind: Callable[[Json], str]) -> str:
@@ -67,10 +68,6 @@ def cause_text(record: Json, of_kind: Callable[[Json], str]) -> str:
 
 def _lower(text: str) -> str:
     return text[:1].lower() + text[1:]
-
-
-def counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _iterations(facts: Json) -> str:
@@ -97,7 +94,7 @@ def _with_gates(done: str, gates: str, facts: Json) -> str:
     counted = [f"{len(red)} red", *green] if red else green
     forms = (gates, gates.partition("; baseline: ")[0], ", ".join([*red, *green]), ", ".join(counted))
     texts = [f"{done}; gates: {form}" for form in forms]
-    return next((text for text in texts if len(_row("iterations", text, whole=True)) <= WIDTH), texts[-1])
+    return next((text for text in texts if len(row("iterations", text, whole=True)) <= WIDTH), texts[-1])
 
 
 def _changes(facts: Json) -> str:

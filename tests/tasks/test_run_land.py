@@ -1,8 +1,12 @@
 """Running and landing at once, and conflicts that are foreseen: T-20, T-21 and T-24 of the page on tasks."""
 
 import json
+import re
 from pathlib import Path
 
+from rooda.tasks.model import LANDED, PARKED, Task
+from rooda.tasks.run_summary import summary
+from rooda.views.summary import WIDTH
 from tests.kit.completed import commit_of, complete
 from tests.kit.workspace import Workspace, until, waiting
 
@@ -31,6 +35,38 @@ def test_T_20_run_lands_what_is_completed_and_starts_what_waits_for_it(repo: Wor
     assert states(repo) == ["landed"] * 3
     assert repo.read("a.txt") == "both\n" and repo.exists("three") and len(repo.calls) == 4
     assert "Task 1 landed on main: One" in done.out and repo.git("status", "--porcelain") == ""
+
+
+def test_T_20_the_run_ends_with_what_landed_and_what_did_not(repo: Workspace) -> None:
+    """A short block on stderr: task 1 landed, 2 was sent back, 3 failed; and what to type next."""
+    for text in ("left\n", "right\n"):
+        complete(repo, {"a.txt": text})
+    repo.rooda("tasks", "add", "Three", "-n", "1", "--gate", "false")
+    done = repo.rooda("tasks", "run", "-j", "1", "--retries", "0", "--land", timeout=90)
+    head, *rows = done.err.splitlines()
+    assert done.code == 1 and re.fullmatch(r"tasks: 1 landed, 1 sent back, 1 open in \d+s", head), done
+    assert rows == [
+        "  landed      1",
+        "  sent back   2 (completed)",
+        "  open        3 (failed: max-iterations)",
+        "  next        rooda tasks land",
+    ]
+    again = repo.rooda("tasks", "run", "--land", timeout=90)
+    assert again.err.startswith("tasks: 0 landed, 1 sent back, 1 open in ") and "  landed" not in again.err
+
+
+def test_the_summary_is_short() -> None:
+    """Many tasks fit into the rows of a summary: the states without their reasons, and cut at its width."""
+    every = {n: Task(n, "t", "t", "main", PARKED, reason="it waits for you", cost=0.5) for n in range(1, 40)}
+    every[40] = Task(40, "t", "t", "main", LANDED)
+    lines = summary({}, every, 90.0)
+    assert max(map(len, lines)) <= WIDTH and lines[0] == "tasks: 1 landed, 0 sent back, 39 open in 1m30s"
+    assert lines[1:] == [
+        "  landed      40",
+        "  open        1 (parked), 2 (parked), 3 (parked), 4 (parked), 5 (pa…",
+        "  cost        $19.50",
+        "  next        rooda tasks retry 1",
+    ]
 
 
 def test_T_24_conflicts_are_foreseen_on_the_board(repo: Workspace) -> None:
