@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from rooda.base import clock, secrets, signing
-from rooda.base.text import format_seconds
+from rooda.base.text import counted, format_seconds
 from rooda.cli.common import loop_of, require_known
 from rooda.cli.control import ATTEMPTS, named, one_running, tab_running
 from rooda.errors import OK, RoodaError, UsageProblem
@@ -155,7 +155,7 @@ def _iterations(here: Where, loop: Loop, run: str, text: str) -> int:
 
 def _in_words(limits: dict[str, float]) -> str:
     words = {
-        "iterations": lambda value: f"{value} iterations" if value else "any number of iterations",
+        "iterations": lambda value: counted(value, "iteration") if value else "any number of iterations",
         "cost": lambda value: dollars(value) if value else "no cost limit",
         "tokens": lambda value: f"{value:,.0f} tokens" if value else "no token limit",
         "seconds": lambda value: format_seconds(value) if value else "no time limit",

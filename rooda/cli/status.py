@@ -10,7 +10,7 @@ import click
 
 from rooda.base import clock
 from rooda.base.json import Json
-from rooda.base.text import escape_line, format_seconds
+from rooda.base.text import counted, escape_line, format_seconds
 from rooda.cli.common import loop_of, require_known, say_parent_hint, tab_loops, warn_of_settings
 from rooda.errors import OK, UsageProblem
 from rooda.loops import registry
@@ -143,7 +143,7 @@ def _now_lines(row: Row) -> list[str]:
         parts.append(f"{row.phase} for {format_seconds(clock.now() - (seconds_of(row.since) or clock.now()))}")
     doubt = "+" if row.calls_of_unknown_cost else ""
     cost = "cost unknown" if row.cost is None else f"{dollars(row.cost)}{doubt}"
-    calls = f"{row.calls} call{'' if row.calls == 1 else 's'}"
+    calls = f"{counted(row.calls, 'call')}"
     return ["  " + ", ".join([*parts, calls, f"{row.tokens:,} tokens", cost])]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from rooda.base import clock, files
-from rooda.base.text import escape_line
+from rooda.base.text import counted, escape_line
 from rooda.cli import snapshots as shared
 from rooda.cli.common import tab_loops
 from rooda.errors import FAILED, OK, Undecided, UsageProblem
@@ -290,9 +290,10 @@ def _prune_snapshots(ctx: click.Context, repo: Repo, loop: str | None, keep: int
 def _report(old: list[Snapshot], keep: int, dry_run: bool) -> None:
     for tip in old:
         done = "Would delete" if dry_run else "Deleted"
-        click.echo(escape_line(f"{done} {tip.number} snapshots of {tip.loop}, run {tip.run}"))
+        click.echo(escape_line(f"{done} {counted(tip.number, 'snapshot')} of {tip.loop}, run {tip.run}"))
     if not old:
-        click.echo(f"No snapshots to delete: the last {keep} runs of each procedure and kind of loop are kept.")
+        kept = "the last run is kept" if keep == 1 else f"the last {keep} runs are kept"
+        click.echo(f"No snapshots to delete: of each procedure and kind of loop {kept}.")
     elif not dry_run:
         click.echo("To free their disk space: git gc")
 

@@ -7,7 +7,7 @@ import click
 
 from rooda.base import clock
 from rooda.base.json import Json
-from rooda.base.text import columns, format_seconds
+from rooda.base.text import columns, counted, format_seconds
 from rooda.cli.common import require_known, tab_loops
 from rooda.errors import OK, UsageProblem
 from rooda.loops import registry
@@ -94,4 +94,4 @@ def _known_by(row: Json) -> str:
     """Format the sources of the cost and the number of calls whose cost is unknown."""
     sources, unknown = row["cost_by_source"], row["calls_of_unknown_cost"]
     parts = [f"{source} {dollars(cost)}" if len(sources) > 1 else source for source, cost in sources.items()]
-    return ", ".join([*parts, *([f"{unknown} {'call' if unknown == 1 else 'calls'} unknown"] if unknown else [])])
+    return ", ".join([*parts, *([f"{counted(unknown, 'call')} unknown"] if unknown else [])])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rooda import __version__
 from rooda.agents import preflight
 from rooda.base import clock, dirs, files
+from rooda.base.text import counted
 from rooda.errors import RoodaError
 from rooda.fleet import ticket as tickets
 from rooda.fleet.mirror import Mirror, clone_environment
@@ -89,7 +90,7 @@ def _workers(engine: Any) -> Iterator[Finding]:
     for pool in sorted({str(each["pool"]) for each in found} or {"default"}):
         count = engine.partitions(pool)
         do = "Give it one: matching.numTaskqueueReadPartitions and …WritePartitions = 1 in the server's dynamic config."
-        detail = f"{count} partition{'' if count == 1 else 's'}"
+        detail = f"{counted(count, 'partition')}"
         if count > 1:
             yield Finding(f"queue of {pool}", WARN, f"{detail}: priorities apply only within each partition", do)
         else:

@@ -9,6 +9,7 @@ import click
 
 from rooda.base import clock
 from rooda.base.json import Json
+from rooda.base.text import counted
 from rooda.errors import FAILED, OK, UsageProblem
 from rooda.fleet import names
 from rooda.fleet import worker as workers
@@ -157,12 +158,13 @@ def prune(ctx: click.Context, address: str | None, dry_run: bool, unknown: bool)
     if unknown:
         old |= lost
     elif lost:
-        say(f"Kept {len(lost)} old refs of tasks that the fleet does not know: {', '.join(map(str, sorted(lost)))}")
+        names = ", ".join(map(str, sorted(lost)))
+        say(f"Kept {counted(len(lost), 'old ref')} of tasks that the fleet does not know: {names}")
     stay = {} if dry_run else remote.delete(old)
     for number, words in stay.items():
         say(f"The ref of task {number} was not deleted: {words}")
     count = len(old) - len(stay)
-    say(f"{'Would remove' if dry_run else 'Removed'} {count} of {len(tips)} ref{'' if len(tips) == 1 else 's'}.")
+    say(f"{'Would remove' if dry_run else 'Removed'} {count} of {counted(len(tips), 'ref')}.")
     return FAILED if stay else OK
 
 

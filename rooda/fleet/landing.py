@@ -10,6 +10,7 @@ from typing import NamedTuple
 from rooda.agents.command import HIDDEN
 from rooda.base import dirs, files
 from rooda.base.json import Json
+from rooda.base.text import counted
 from rooda.errors import OK, UNFINISHED, RoodaError
 from rooda.fleet import chain, policy, preparation
 from rooda.fleet import ticket as tickets
@@ -99,7 +100,7 @@ def _uncommitted(mirror: Mirror, task: Task, target: str) -> str:
     if mirror.run("merge-base", "--is-ancestor", last.record.head, mirror.branch(target)).code:
         return ""
     names = mirror.run("diff", "--name-only", "-z", last.record.head, last.record.work).out.split(b"\0")[:-1]
-    return f"{len(names)} uncommitted file{'' if len(names) == 1 else 's'}" if names else ""
+    return f"{counted(len(names), 'uncommitted file')}" if names else ""
 
 
 def _due(board: list[Json], target: str) -> dict[str, Task]:

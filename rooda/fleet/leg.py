@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from rooda import __version__
 from rooda.base import clock, dirs, json
 from rooda.base.json import Json
+from rooda.base.text import counted
 from rooda.errors import FAILED, OK, RoodaError
 from rooda.fleet import chain, policy, preparation, publish, restore
 from rooda.fleet import ticket as tickets
@@ -166,7 +167,9 @@ class Leg:
         if last and last.record.over and (last.record.more or {}).get(ROUND, 1) == self._task.turnings.loop:
             return self._already_over(last)
         if chain.is_poisoned(entries) and not self._order.anew:
-            raise parked("poison", f"{chain.lost_claims(entries)} workers lost it at turn {chain.next_seq(entries)}")
+            raise parked(
+                "poison", f"{counted(chain.lost_claims(entries), 'worker')} lost it at turn {chain.next_seq(entries)}"
+            )
         base, config = self._settings()
         self._claim(entries)
         workspace = self._restore(base, config)

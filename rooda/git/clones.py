@@ -11,6 +11,7 @@ from json import dumps
 from typing import NamedTuple
 
 from rooda.base import files, json, signing
+from rooda.base.text import counted
 from rooda.errors import UsageProblem
 from rooda.git import command
 from rooda.git.repository import Repo, find, find_at
@@ -200,7 +201,7 @@ def left_alone(folder: str, loan: Loan) -> str:
     """
     repo = find_at(folder)
     if count := len(repo.lines("status", "--porcelain", "--untracked-files=all")):
-        return f"{count} uncommitted file{'' if count == 1 else 's'}"
+        return f"{counted(count, 'uncommitted file')}"
     tips = set(repo.lines("for-each-ref", "--format=%(objectname)", "refs/heads", "refs/stash"))
     tips.add(repo.text("rev-parse", "HEAD"))
     missing = [tip for tip in sorted(tips) if not _has(loan.common, loan, tip)]

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from rooda.base import files
 from rooda.base.dirs import make_home
+from rooda.base.text import counted
 from rooda.errors import UsageProblem
 from rooda.git import command
 from rooda.git.repository import GitProblem, Repo, find
@@ -55,7 +56,7 @@ def lfs_trouble(repo: Repo) -> str:
     if not paths or repo.run("lfs", "version").code == 0:
         return ""
     what = f"git LFS is not installed, and it stores {paths[0]}"
-    what += f" and {len(paths) - 1} more files" if paths[1:] else ""
+    what += f" and {counted(len(paths) - 1, 'more file')}" if paths[1:] else ""
     if repo.run("config", "--type=bool", "filter.lfs.required").out.strip() == b"true":
         hint = "Install git-lfs, or run it without --worktree."
         raise UsageProblem(f"{what}; git can't check out a worktree. Nothing was started.", hint)

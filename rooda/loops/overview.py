@@ -209,7 +209,7 @@ def _answer(loop: Loop) -> str:
 
 
 def _next(facts: Json, reason: str, resume: str) -> str:
-    """Return what the user can do next about a loop that isn\'t running, such as a command."""
+    """Return what the user can do next about a loop that isn't running, such as a command."""
     if facts.get("status") in ("damaged", "unreadable"):
         return "you: its files are damaged"
     if facts.get("status") in ("completed", "foreign"):

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from rooda.base import clock
 from rooda.base.json import Json
-from rooda.base.text import format_seconds, format_tenths
+from rooda.base.text import counted, format_seconds, format_tenths
 from rooda.loops import registry
 from rooda.page.html import Html, join, tag
 from rooda.run.spending import dollars
@@ -42,10 +42,6 @@ def money(cost: float | None, unknown: int = 0, calls: int = 1) -> str:
     if cost is None:
         return "unknown" if calls else NOTHING
     return f"{dollars(cost)}{'+' if unknown else ''}"
-
-
-def plural(count: int, word: str) -> str:
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 def moment(ts: str, most: int = 19) -> Html:
@@ -158,8 +154,8 @@ def _run_time(row: Json) -> Html:
 def _changes(row: Json) -> str:
     if row["files"] is None:
         return ""
-    commits = f"{plural(row['commits'], 'commit')}, " if row["commits"] is not None else ""
-    return f"{commits}{plural(row['files'], 'file')}, +{row['added'] or 0:,} −{row['removed'] or 0:,} lines"
+    commits = f"{counted(row['commits'], 'commit')}, " if row["commits"] is not None else ""
+    return f"{commits}{counted(row['files'], 'file')}, +{row['added'] or 0:,} −{row['removed'] or 0:,} lines"
 
 
 def _chart(iterations: list[Json]) -> Html:
@@ -171,7 +167,7 @@ def _chart(iterations: list[Json]) -> Html:
     ]
     if not any(amount is not None for _, *amounts in points for amount in amounts):
         return tag("div", data_piece="chart")
-    label = f"Cost and tokens of {plural(len(points), 'iteration')}"
+    label = f"Cost and tokens of {counted(len(points), 'iteration')}"
     place = tag("div", class_="plot", role="img", aria_label=label, data_keep=True)
     head = tag("h2", tag("span", "Cost", class_="live"), " and ", tag("span", "tokens", class_="good"))
     inner = (head, place)
@@ -247,5 +243,5 @@ def _decision(number: int, each: Json) -> Html:
 
 def _more(count: int) -> Html:
     over = count - MOST_LISTED
-    words = f"{plural(over, 'older iteration')} not shown; see: rooda logs" if over > 0 else ""
+    words = f"{counted(over, 'older iteration')} not shown; see: rooda logs" if over > 0 else ""
     return tag("span", words, data_piece="more")

@@ -11,6 +11,7 @@ from rooda.agents.call import transcript_name
 from rooda.agents.outcome import USAGE_LIMIT
 from rooda.agents.records import Agent, Call, Reply
 from rooda.base import clock
+from rooda.base.text import counted
 from rooda.errors import Cause, LimitReached
 from rooda.run import history, installed
 from rooda.run.budgets import Purse, first_limit, has_limit, shared
@@ -64,7 +65,7 @@ class BudgetGate:
         spent = total(deleted)
         self._spent = plus(self._spent, spent)
         names = ", ".join(dict.fromkeys(call.run for call in deleted))
-        known = f"{dollars(spent.cost)} for {spent.calls} {'call' if spent.calls == 1 else 'calls'}"
+        known = f"{dollars(spent.cost)} for {counted(spent.calls, 'call')}"
         self._warn(f"the log of {names} is missing; its cost counts as in the ledger: {known}")
 
     def priced(self, reply: Reply) -> Reply:

@@ -13,6 +13,7 @@ from typing import Any
 from rooda.agents.context import CallContext
 from rooda.base import clock, files
 from rooda.base.json import Json
+from rooda.base.text import counted
 from rooda.git import traces
 from rooda.processes import ending, supervise
 from rooda.processes.signals import Signals, SignalsFromNow, SignalSource
@@ -150,7 +151,7 @@ def _sentence(loop: str, event: Json) -> str:
     """Return one line about an event: the loop, what happened, why, and where."""
     cost = f", ${event['cost']:.2f}" if event["cost"] else ""
     count = event.get("iterations")
-    done = f" after {count} iteration{'' if count == 1 else 's'}" if isinstance(count, int) else ""
+    done = f" after {counted(count, 'iteration')}" if isinstance(count, int) else ""
     why = " ".join(_why(event).split())
     branch = f" ({event['branch']})" if event["branch"] else ""
     text = f"{loop} {_SAID[event['moment']]}{done}{cost}{f': {why}' if why else ''}"

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from rooda.agents.records import Reply, Usage
 from rooda.base import json
 from rooda.base.json import Json
-from rooda.base.text import format_short
+from rooda.base.text import counted, format_short
 from rooda.errors import Cause
 from rooda.run.setup import Budget
 
@@ -137,14 +137,14 @@ def in_words(cause: Cause) -> str:
     """Describe a limit as the beginning of a sentence; "" if the cause is not a limit."""
     if cause.lost:
         limit = dollars(cause.limit) if cause.kind == "cost" else f"{cause.limit:,.0f} tokens"
-        calls = "a call" if cause.lost == 1 else f"{cause.lost} calls"
+        calls = "a call" if cause.lost == 1 else counted(cause.lost, "call")
         why = f"the usage of {calls} is unknown, since the transcript or the event log disappeared"
         price = ", or price such calls with [budget] unknown_call" if cause.kind == "cost" else ""
         return f"Limit of {limit}: {why}; resume with {LIMIT_OPTIONS[cause.kind]} 0 (no limit){price}"
     if cause.budget:
         return _budget_in_words(cause)
     if cause.kind == "cost":
-        doubt = f" (the cost of {cause.unknown} calls is unknown)" if cause.unknown else ""
+        doubt = f" (the cost of {counted(cause.unknown, 'call')} is unknown)" if cause.unknown else ""
         return f"Cost limit reached: {dollars(cause.used)} of {dollars(cause.limit)}{doubt}"
     if cause.kind == "tokens":
         return f"Token limit reached: {cause.used:,.0f} of {cause.limit:,.0f}"

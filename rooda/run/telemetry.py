@@ -15,6 +15,7 @@ from rooda.agents import command
 from rooda.agents.reader import PROGRAMS, Reader, of_program, reader
 from rooda.agents.records import Agent
 from rooda.base.json import Json
+from rooda.base.text import counted
 from rooda.processes import detach
 from rooda.processes.feed import ENDED, LATE, Feed
 from rooda.run import history, trace_ids
@@ -157,7 +158,7 @@ class Telemetry:
         if how != ENDED:
             said = "the collector did not answer in time" if how == LATE else "its process was killed or failed"
         elif self._feed.dropped and not said:
-            said = f"{self._feed.dropped} events came too fast"
+            said = f"{counted(self._feed.dropped, 'event')} came too fast"
         if said:
             self._warn(f"Telemetry for {without_user(self._endpoint)} is incomplete: {said}")
 

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from rooda.base import clock
+from rooda.base.text import counted
 from rooda.errors import OK, UsageProblem
 from rooda.loops import configuration
 from rooda.loops.options import DASH_H, RunOptions, Value
@@ -254,5 +255,5 @@ def clean(ctx: click.Context) -> int:
             left = orders.clean(store, task)
             say(f"Kept the clone of task {task.id}, {task.clone}: it has {left}.") if left else None
             removed += not left
-    say(f"Removed {removed} clone{'' if removed == 1 else 's'}.")
+    say(f"Removed {counted(removed, 'clone')}.")
     return OK

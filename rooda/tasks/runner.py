@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rooda.agents import command
 from rooda.base import clock, files
-from rooda.base.text import format_short
+from rooda.base.text import counted, format_short
 from rooda.errors import INTERRUPTED, OK, TERMINATED, UNFINISHED, Undecided, UsageProblem, code_of_signal
 from rooda.git import checkouts, clones
 from rooda.processes import detach, lock, table
@@ -285,7 +285,7 @@ class Runner:
     def _stop(self, watched: Signals) -> None:
         """End all loops, which save their state. A second signal is passed on to them, too."""
         if self._working:
-            self._say(f"Stopping {len(self._working)} task{'s' if len(self._working) > 1 else ''}…")
+            self._say(f"Stopping {counted(len(self._working), 'task')}…")
         sent = 0
         while self._working or self._lander.works:
             if watched.count > sent:

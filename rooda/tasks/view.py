@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from rooda.base.json import Json
-from rooda.base.text import columns, escape_line, format_seconds, truncate, width
+from rooda.base.text import columns, counted, escape_line, format_seconds, truncate, width
 from rooda.run.spending import dollars
 from rooda.tasks import model
 from rooda.tasks.model import Task
@@ -111,7 +111,7 @@ def _loop(task: Task) -> str:
 def _progress(task: Task) -> str:
     if not task.started_at:
         return "not started"
-    count = f"{task.iteration} iteration{'' if task.iteration == 1 else 's'}"
+    count = f"{counted(task.iteration, 'iteration')}"
     cost = "cost unknown" if task.cost is None else dollars(task.cost)
     state = f", its loop {task.loop_state}" if task.loop_state else ""
     return f"{count}, {format_seconds(task.seconds)}, {cost}{state}"
@@ -119,7 +119,7 @@ def _progress(task: Task) -> str:
 
 def _limits(limits: model.Limits) -> Iterable[str]:
     if limits.iterations:
-        yield f"{limits.iterations} iteration{'' if limits.iterations == 1 else 's'}"
+        yield f"{counted(limits.iterations, 'iteration')}"
     if limits.cost:
         yield dollars(limits.cost)
     if limits.seconds:

@@ -177,7 +177,7 @@ def test_status_of_other_shapes(ws: Workspace) -> None:
     ws.put_state("killed", status="running")
     ws.write(".rooda/state/torn.json", "{")
     lines = ws.rooda("status").lines
-    assert lines[0] == "endless: interrupted, 1 iterations completed in 1s"
+    assert lines[0] == "endless: interrupted, 1 iteration completed in 1s"
     assert "killed: interrupted, 3/10 iterations completed in 2m16s" in lines
     assert lines[-1].startswith("torn: state file is damaged")
 

@@ -172,7 +172,7 @@ def test_FL_17_prune_removes_the_state_of_ended_tasks(bare: Workspace, engine: A
         engine.order(wish(key, 1).workflow, {"order": "cancel"})
         until(lambda: not engine.show(wish(key, 1).workflow)["open"], 30)
         done = bare.rooda("fleet", "prune")
-    assert "Kept 1 old refs of tasks that the fleet does not know: 3" in done.out
+    assert "Kept 1 old ref of tasks that the fleet does not know: 3" in done.out
     assert done.out.endswith("Removed 1 of 3 refs.\n")
     assert bare.rooda("fleet", "prune", "--unknown").out == "Removed 1 of 2 refs.\n"
     assert bare.git("-C", origin, "for-each-ref", "--format=%(refname)", "refs/rooda").split() == ["refs/rooda/task/2"]

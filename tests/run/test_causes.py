@@ -26,7 +26,7 @@ CAUSES = {
     "account": Cause("account", account="mine", until="2096-10-02T09:06:40+02:00"),
 }
 WORDS = {
-    "cost": "Cost limit reached: $2.25 of $2.00 (the cost of 1 calls is unknown)",
+    "cost": "Cost limit reached: $2.25 of $2.00 (the cost of 1 call is unknown)",
     "tokens": "Token limit reached: 2,300 of 2,000",
     "time": "Time limit reached: 3.2s of 3s",
     "account": "Usage limit of mine until 2096-10-02T09:06:40+02:00",
@@ -200,7 +200,7 @@ def test_the_evidence_of_a_red_gate() -> None:
     gate |= {"loop": "ooda", "elapsed": 1.0}
     call: Json = {"event": "agent.ended", "ts": "t", "transcript": "/call", "call": "iteration", "loop": "ooda"}
     found = [reason.evidence for reason in why.reasons([call, gate, turn], view, alive=True)]
-    assert found == ["/call", "/gate", "/gate"]
+    assert found == ["/call", "/gate"]
 
 
 def test_a_label_is_not_part_of_the_message() -> None:

@@ -72,7 +72,7 @@ def test_E_42_a_day_is_one_limit_for_all_workspaces(ws: Workspace) -> None:
         Path(other, name).write_text(ws.read(name))
     ran = ws.rooda("-C", other, "build", "-n", "5")
     assert ran.code == 4, ran.both
-    assert "Daily budget reached: $2.25 of $2.00 (1 iterations completed" in ran.lines[-1]
+    assert "Daily budget reached: $2.25 of $2.00 (1 iteration completed" in ran.lines[-1]
     assert ws.rooda("-C", other, "resume").code == 4 and len(ledger(ws)) == 3
     user_settings(ws, "[budget]\nday = 3.0\n")
     assert ws.rooda("-C", other, "resume").code == 4 and len(ledger(ws)) == 4

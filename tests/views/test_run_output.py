@@ -22,7 +22,7 @@ def test_a_pipe_sees_the_catalogue_only(ws: Workspace) -> None:
     ws.err(1, "noise\n")
     ran = ws.rooda("build", "-n", "1")
     assert masked(ran.err.splitlines()) == [
-        "[T] build: completed, after 1 of 1 iterations",
+        "[T] build: completed, after 1 of 1 iteration",
         "[T]   iterations  1 in D",
         "[T]   cost        unknown, 1 call",
     ]

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from rooda.base import files, workspace_files
 from rooda.base.dirs import shipped
+from rooda.base.text import counted
 from rooda.base.yaml import lenient
 from rooda.errors import Interrupted
 from rooda.loops.flow import artifacts, contract, prompts
@@ -219,7 +220,7 @@ def result(run_files: RunFiles, node: Node) -> Action:
         raise NodeFailed(f"the result of {node.id} can't be read")
     if status == ERROR:
         raise NodeFailed(f"{node.id} ended with an error")
-    return Action(f"{node.id}: {status} after {rounds} iterations")
+    return Action(f"{node.id}: {status} after {counted(rounds, 'iteration')}")
 
 
 # Native sensors: rooda itself runs the command in each agent file; exit code 0 means pass.

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import ParamSpec, TypeVar
 
+from rooda.base.text import counted
 from rooda.errors import Interrupted
 from rooda.loops.flow.boundaries import ACTION, ENTRY, MEASURED, SUMMARY, one_line, state_of_error
 from rooda.loops.flow.events import NodeBoundary, NodeEnded, NodeEntered
@@ -71,7 +72,9 @@ def judged(done: NodeState, before: NodeState, tree: str, most: int) -> NodeStat
     same = tree != "" and tree == before.tree and (done.readings == before.readings or not measured)
     done = done._replace(tree=tree, idle=before.idle + 1 if same else 0)
     if 0 < most <= done.idle:
-        raise NodeFailed(f"no progress: {done.idle} iterations changed no file and measured the same (stuck_after)")
+        raise NodeFailed(
+            f"no progress: {counted(done.idle, 'iteration')} changed no file and measured the same (stuck_after)"
+        )
     return done
 
 

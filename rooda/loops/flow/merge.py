@@ -1,5 +1,6 @@
 """`rooda flow list` and `rooda flow merge`: list the runs of a project; bring a run's work to its base branch."""
 
+from rooda.base.text import counted
 from rooda.errors import OK, RoodaError, Undecided, UsageProblem
 from rooda.git import command
 from rooda.git.repository import Repo, read_head
@@ -119,7 +120,9 @@ def evidence(run: FlowRun, logged: list[LoggedCommit]) -> str:
     readings = top[-1].state.readings if top else ()
     rows = [one_line(task, SUMMARY), ""]
     rows += [task, ""] if one_line(task, SUMMARY) != task else []
-    rows += [f"Flow {run.id}: {run.status} at iteration {top[-1].label if top else '?'}, {len(logged)} commits"]
+    rows += [
+        f"Flow {run.id}: {run.status} at iteration {top[-1].label if top else '?'}, {counted(len(logged), 'commit')}"
+    ]
     rows += [f"Sensors: {', '.join(f'{each.sensor}: {each.status}' for each in readings) or 'none'}", ""]
     rows += [f"- {each.commit[:10]} {subject(each.boundary)}" for each in logged if each.boundary]
     return "\n".join(rows) + "\n"

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from rooda.base.text import counted
 from rooda.base.yaml import lenient
 from rooda.loops.flow.contract import all_pass, section
 from rooda.loops.flow.model import (
@@ -126,13 +127,12 @@ def body(ended: Ended) -> str:
 
 
 def _summary(ended: Ended) -> str:
-    iterations = f"{ended.executed} {'iteration' if ended.executed == 1 else 'iterations'}"
+    iterations = counted(ended.executed, "iteration")
     if ended.state.status == COMPLETE:
         parts = [f"The target was met after {iterations}."]
     elif ended.state.status == LIMIT:
-        parts = [
-            f"Stopped at the limit of {ended.max_iterations} iterations, after {iterations}; the target was not met."
-        ]
+        limit = counted(ended.max_iterations, "iteration")
+        parts = [f"Stopped at the limit of {limit}, after {iterations}; the target was not met."]
         if all_pass(ended.state.readings):
             parts.append("All sensors pass at the limit, but no controller judged that any more.")
     else:

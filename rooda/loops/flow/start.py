@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from rooda.base import files, secrets
 from rooda.base.json import Json
+from rooda.base.text import counted
 from rooda.errors import ConfigProblem, Undecided, UsageProblem
 from rooda.git.repository import Repo, read_head
 from rooda.loops import launch, options
@@ -245,7 +246,7 @@ def _continue(prepared: Prepared, run: FlowRun, held: lock.Lock | None) -> int:
         launch.warn(prepared.screen, text)
     if undone := runs.undone(prepared.repo, run, root):
         commits.uncommit(prepared.repo, undone[0].commit)
-        what = f"removed {len(undone)} commits from {run.branch}; the last was {undone[-1].commit}"
+        what = f"removed {counted(len(undone), 'commit')} from {run.branch}; the last was {undone[-1].commit}"
         launch.warn(prepared.screen, f"{run.id} was undone: {what}")
     if prepared.limit:
         run = run._replace(state={**run.state, LIMIT_KEY: prepared.limit})

@@ -7,7 +7,7 @@ from typing import TextIO
 
 from rooda.base import clock
 from rooda.base.json import Json
-from rooda.base.text import escape_line, format_seconds, padded, truncate
+from rooda.base.text import counted, escape_line, format_seconds, padded, truncate
 from rooda.loops.flow.model import COMPLETE, ERROR, LIMIT, PASS, RUNNING
 from rooda.views.lines import Line, LineMakers, error, warning
 from rooda.views.live import Live, size
@@ -25,7 +25,7 @@ def _began(record: Json, past: Past) -> Iterator[Reason]:
 
 
 def _entered(record: Json, past: Past) -> Iterator[Reason]:
-    rule = _of_node(record, f"the node begins, at most {record['max_iterations']} iterations")
+    rule = _of_node(record, f"the node begins, at most {counted(record['max_iterations'], 'iteration')}")
     yield Reason(record["ts"], record["display"], "began", rule)
 
 
@@ -175,7 +175,7 @@ def _discard(record: Json, base: str, branch: str) -> str:
 
 def _cause(record: Json) -> str:
     if record["status"] == LIMIT:
-        return f"its limit of {record['max_iterations']} iterations is reached"
+        return f"its limit of {counted(record['max_iterations'], 'iteration')} is reached"
     return "target met" if record["status"] == COMPLETE else str(record.get("error") or "")
 
 

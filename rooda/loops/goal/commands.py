@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rooda.agents.command import base_environment
 from rooda.base import files
 from rooda.base.json import Json, loads
-from rooda.base.text import escape_line
+from rooda.base.text import counted, escape_line
 from rooda.errors import OK, Interrupted, StateDamaged, Undecided, UsageProblem, code_of_signal
 from rooda.git.restore import left_alone
 from rooda.loops import configuration, signed
@@ -185,7 +185,7 @@ def rollback(where: Where, typed: Json) -> int:
     finally:
         held.unlock()
     of = f"from before iteration {typed['k']}" if typed["k"].isdecimal() else f"of checkpoint {typed['k']}"
-    say(f"Restored the work tree {of}: {len(done.changes)} files.")
+    say(f"Restored the work tree {of}: {counted(len(done.changes), 'file')}.")
     for row in done.changes:
         say(f"  {escape_line(row.path)}")
     for line in left_alone(done):

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from rooda.agents.backoff import until_reset
+from rooda.base.text import counted
 from rooda.errors import LimitReached
 from rooda.loops.goal import answers, prompts, scoring
 from rooda.loops.goal.answers import Claim
@@ -221,7 +222,7 @@ def question(state: GoalState, world: World) -> Question:
     """Return the question of gate G1 or G2; G2 shows what the step has changed."""
     if state.gate == "G1":
         numbered = tuple(f"{place}. {name}" for place, name in enumerate(state.steps, 1))
-        return Question("G1", "Proceed?", (f"G1: Decomposed into {len(state.steps)} steps:", *numbered))
+        return Question("G1", "Proceed?", (f"G1: Decomposed into {counted(len(state.steps), 'step')}:", *numbered))
     seen = prompts.shown_work(state, world, state.step_base, state.iteration)
     return Question("G2", state.asks, seen, base=state.step_base)
 

@@ -6,6 +6,7 @@ from functools import reduce
 from rooda.agents.records import Agent
 from rooda.agents.reply import interrupted_reply
 from rooda.base.json import Json
+from rooda.base.text import counted
 from rooda.errors import FAILED, OK, UsageProblem
 from rooda.loops import launch, signed, trusting
 from rooda.loops.goal import effects, foreign, plan
@@ -124,7 +125,7 @@ def with_limits(state: GoalState, typed: Json) -> GoalState:
     """Return the state with the limits that -n and --max-cost set. They are totals, as for all kinds of loops."""
     limit, budget = typed.get("max_iterations"), typed.get("max_cost")
     if limit and limit <= state.iteration:
-        what = f"-n {limit} is too low: the goal has done {state.iteration} iterations."
+        what = f"-n {limit} is too low: the goal has done {counted(state.iteration, 'iteration')}."
         raise UsageProblem(what, f"Allow more: rooda goal resume -n {state.iteration + state.brief.iterations}")
     if limit:
         check_limit("iterations", limit, MOST_ITERATIONS, typed)

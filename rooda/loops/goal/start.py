@@ -9,7 +9,7 @@ from rooda.agents.command import IN_TASK
 from rooda.agents.reader import reader
 from rooda.base import files
 from rooda.base.json import Json
-from rooda.base.text import escape_line
+from rooda.base.text import counted, escape_line
 from rooda.errors import FAILED, Interrupted, LimitReached, RoodaError, StateDamaged, Undecided, code_of_signal
 from rooda.loops import launch
 from rooda.loops.goal import checklist, foreign, table
@@ -114,7 +114,7 @@ def _resumes(place: Place, typed: Json, prepared: Prepared) -> bool:
         return False
     if state is None or typed["fresh"]:
         return False
-    found = f"Found an unfinished goal: {state.iteration} iterations, {state.done}/{len(state.steps)} steps."
+    found = f"Found an unfinished goal: {counted(state.iteration, 'iteration')}, {state.done}/{len(state.steps)} steps."
     while questions.at_terminal() and not prepared.headless:
         answer = questions.typed_answer(f"{found}\nResume it, start fresh, or view its status? [r/f/v] ")
         word = (answer or "").strip().lower()[:1]

@@ -7,7 +7,7 @@ from io import TextIOWrapper
 
 from rooda.agents.outcome import in_words
 from rooda.base.json import Json
-from rooda.base.text import escape_line, padded, width
+from rooda.base.text import counted, escape_line, padded, width
 from rooda.run.spending import cause_of
 from rooda.views.lines import PEOPLE, PROGRAMS, Line, LineMakers, is_for, warning
 from rooda.views.live import is_terminal
@@ -296,7 +296,7 @@ def _why_scored(record: Json, past: Past) -> Iterator[Reason]:
 
 def _why_started(record: Json, past: Past) -> Iterator[Reason]:
     rule = (
-        f"at most {record['max_iterations']} iterations, {record['budget']}; type {record['type']}, "
+        f"at most {counted(record['max_iterations'], 'iteration')}, {record['budget']}; type {record['type']}, "
         f"workflow {record['workflow']}; steps: {record['steps']}"
     )
     held = ", ".join(record["already"])
@@ -306,7 +306,8 @@ def _why_started(record: Json, past: Past) -> Iterator[Reason]:
 
 def _why_resumed(record: Json, past: Past) -> Iterator[Reason]:
     unmet = ", ".join(record["unmet"]) or "none"
-    rule = f"{record['done']} of {record['total']} steps were done in {record['iterations']} iterations; unmet: {unmet}"
+    done = f"{record['done']} of {record['total']} steps were done in {counted(record['iterations'], 'iteration')}"
+    rule = f"{done}; unmet: {unmet}"
     yield Reason(record["ts"], 0, "began", "; ".join([rule, *record["notes"]]))
 
 

@@ -8,6 +8,7 @@ import click
 from rooda.agents import command, preflight
 from rooda.base import files
 from rooda.base.json import Json
+from rooda.base.text import counted
 from rooda.errors import OK, ConfigProblem, RoodaError, UsageProblem
 from rooda.loops import configuration, options
 from rooda.loops.options import DASH_H, RunOptions, items, tab_procedures
@@ -146,7 +147,7 @@ def dry_run(found: "layers.Settings", procedure: Procedure, where: Where, asked:
 
 def _without_commands(procedure: Procedure) -> str:
     count = sum(bool(fragment.command) for phase in procedure.phases for fragment in phase.fragments)
-    return f", without the output of {count} command{'' if count == 1 else 's'}" if count else ""
+    return f", without the output of {counted(count, 'command')}" if count else ""
 
 
 def _refusals(found: "layers.Settings", procedure: Procedure, workspace: str) -> list[str]:
@@ -198,7 +199,7 @@ def _phases(procedure: Procedure) -> list[str]:
     rows = ["OODA Phases:"]
     for phase in procedure.phases:
         count = len(phase.fragments)
-        rows.append(f"  {phase.name.capitalize() + ':':<8} {count} fragment{'' if count == 1 else 's'}")
+        rows.append(f"  {phase.name.capitalize() + ':':<8} {counted(count, 'fragment')}")
         rows += [f"    {fragment.shown or 'text'}" for fragment in phase.fragments]
     return rows
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from rooda.base import files
 from rooda.base.json import Json
-from rooda.base.text import format_seconds, parse_seconds, timing_text
+from rooda.base.text import counted, format_seconds, parse_seconds, timing_text
 from rooda.errors import StateDamaged
 from rooda.loops.procedure import state as procedure_state
 from rooda.loops.procedure import store
@@ -97,7 +97,8 @@ def lines(facts: Json) -> list[str]:
         return [f"{name}: running (pid {facts['pid']})"]
     bound = f"/{facts['max_iterations']}" if facts["max_iterations"] else ""
     spent = format_seconds(sum(map(parse_seconds, facts["elapsed_per_iteration"])))
-    rows = [f"{name}: {_word(facts)}, {facts['iteration']}{bound} iterations completed in {spent}"]
+    done = f"{facts['iteration']}{bound} iterations" if bound else counted(facts["iteration"], "iteration")
+    rows = [f"{name}: {_word(facts)}, {done} completed in {spent}"]
     rows.append(f"  failures in a row: {facts['consecutive_failures']}/{facts['failure_threshold']}")
     rows.append(f"  started {facts['started_at']}, last iteration {facts['last_iteration_at'] or 'none yet'}")
     if facts["timing"]:

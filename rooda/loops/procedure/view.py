@@ -1,11 +1,11 @@
 """Formats a procedure's events as lines for the screen and as reasons for `rooda why`."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from rooda.agents.outcome import in_words
 from rooda.base.json import Json
-from rooda.base.text import format_seconds, format_tenths, timing_text
+from rooda.base.text import counted, format_seconds, format_tenths, timing_text
 from rooda.run.spending import cause_of
 from rooda.views.lines import Line, LineMakers, error, info, warning
 from rooda.views.lines import lines as lines_of
@@ -20,6 +20,9 @@ _FAILED = {
     "outcome": "AI CLI failed (exit 0, {outcome})",
     "": "AI CLI failed (exit {code})",
 }
+
+
+# The lines of the specification have one form, also for 1: "max 1 iterations". All others use `_iterations`.
 
 
 def _run_started(record: Json) -> list[Line]:
@@ -118,7 +121,7 @@ def _run_ended(record: Json) -> list[Line]:
         after = f"Aborting after {record['consecutive_failures']} consecutive failures"
         end = [error(f"{after} ({record['iterations']} iterations completed, total: {total})")]
     elif reason == "limit":
-        end = [warning(f"{record['note']} ({record['iterations']} iterations completed, total: {total})")]
+        end = [warning(f"{record['note']} ({_iterations(record['iterations'])} completed, total: {total})")]
     elif reason == "question":
         answer = f'rooda answer {record["procedure"]} "…"'
         end = [warning(f"The agent asks: {record['note']}"), Line("warn", f"Answer it: {answer}", to_stderr=True)]
@@ -163,23 +166,27 @@ def _interrupted(record: Json) -> str:
     return f"Interrupted. State saved. Resume with: rooda resume {record['procedure']}"
 
 
+def _iterations(count: int) -> str:
+    return counted(count, "iteration")
+
+
 _CURES = {
     "auth": "Log in with the agent's own program, or set its key (`rooda agents` shows who would be billed)",
     "config": "Correct what the agent's program refuses: command, model or options (rooda config show agents)",
     "context_overflow": "Shorten the prompt, let the agent read less at once, or give it a model with a larger window",
 }
-_CAUSES = {
-    "max-iterations": "after {max_iterations} of {max_iterations} iterations",
-    "success-signal": "the agent signaled SUCCESS",
-    "failures": "{consecutive_failures} failures in a row",
-    "stuck": "no progress in {stuck} iterations",
-    "blocked": "blocked {blocked} times",
-    "question": "the agent asks: {note}",
+_CAUSES: Mapping[str, Callable[[Json], str]] = {
+    "max-iterations": lambda record: f"after {record['max_iterations']} of {_iterations(record['max_iterations'])}",
+    "success-signal": lambda record: "the agent signaled SUCCESS",
+    "failures": lambda record: f"{counted(record['consecutive_failures'], 'failure')} in a row",
+    "stuck": lambda record: f"no progress in {_iterations(record['stuck'])}",
+    "blocked": lambda record: f"blocked {counted(record['blocked'], 'time')}",
+    "question": lambda record: f"the agent asks: {record['note']}",
 }
 
 
 def _cause(record: Json) -> str:
-    cause = _CAUSES.get(record["reason"], "").format(**record)
+    cause = _CAUSES[record["reason"]](record) if record["reason"] in _CAUSES else ""
     summary = record.get("summary")
     unchecked = record["reason"] == "success-signal" and isinstance(summary, dict) and not summary["gates"]
     return f"{cause} (no gates)" if unchecked else cause
@@ -211,7 +218,7 @@ LINES: LineMakers = {
 
 def _began(record: Json, past: Past) -> Iterator[Reason]:
     most = record.get("max_iterations")
-    limit = f"at most {most} iteration{'' if most == 1 else 's'}" if most else "no iteration limit"
+    limit = f"at most {_iterations(most)}" if most else "no iteration limit"
     gates = ", ".join(gate["name"] for gate in record.get("gates") or ()) or "none"
     before = f"{record.get('iterations', 0)} were completed before"
     yield Reason(record["ts"], 0, "began", f"{limit}; gates: {gates}; {before}")

@@ -12,7 +12,7 @@ from rooda.agents.records import Call, Reply
 from rooda.base import files, workspace_files
 from rooda.base.dirs import shipped
 from rooda.base.json import Json, loads
-from rooda.base.text import escape_line
+from rooda.base.text import counted, escape_line
 from rooda.errors import Interrupted, RoodaError, Undecided, UsageProblem
 from rooda.loops.reflex import contract, rules
 from rooda.loops.reflex.contract import Breach, has_lone_surrogate, unique_keys
@@ -251,8 +251,9 @@ def _iterations(proposal: Proposal, given: Given, to_stderr: bool) -> int:
     if given.max_iterations is not None:
         if given.max_iterations == number:
             return number
+        limit = counted(number, "iteration")
         raise Undecided(
-            f"--confirm-max-iterations {given.max_iterations} does not match the limit of {number} iterations.",
+            f"--confirm-max-iterations {given.max_iterations} does not match the limit of {limit}.",
             f"Nothing was started. Set the limit with --max-iterations {given.max_iterations}.",
         )
     answer = _asked(f"Maximum iterations: {number}. Use this limit? [y/N, or another number] ", to_stderr)

@@ -83,7 +83,7 @@ def test_O_014_number_and_time_between_iterations(ws: Workspace) -> None:
 
 
 def test_OA_28_one_is_written_like_many(ws: Workspace) -> None:
-    """There is no plural: `max 1 iterations`, `1 iterations completed`."""
+    """The lines of the specification have one form, easy to match: `max 1 iterations`, `1 iterations completed`."""
     assert "(max 1 iterations)" in ws.rooda("build", "-n", "1").lines[0]
     ws.put_state(iteration=1, elapsed_per_iteration=["1.0s"], max_iterations=1)
     assert ws.rooda("resume", "build").lines[1].endswith("Previous session: 1 iterations completed in 1s")
