@@ -136,7 +136,7 @@ def _probe(mirror: Mirror) -> str:
     for change in (f"{commit}:{ref}", f":{ref}"):
         done = mirror.ask(mirror.state, "push", "--quiet", mirror.state, change, quiet=PROBE_TIMEOUT)
         if done.code:
-            return command.error_text(done)
+            return command.push_error(done)
     return ""
 
 

@@ -24,6 +24,8 @@ SETTINGS = (
     "protocol.ext.allow=never",
     "safe.bareRepository=explicit",
 )
+LONGEST_ERROR = 500  # characters of what a remote says about a refused push
+_OF_PUSH = ("To ", "hint:", "error: failed to push some refs")  # lines that don't say why a push failed
 ENVIRONMENT = {
     "LC_ALL": "C",
     "GIT_TERMINAL_PROMPT": "0",
@@ -124,3 +126,13 @@ def error_text(done: Captured) -> str:
     rows = [row.strip() for row in done.err.decode("utf-8", "replace").splitlines() if row.strip()]
     fatal = [row for row in rows if row.startswith(("fatal:", "error:"))]
     return (fatal or rows or [f"git exit {done.code}"])[-1]
+
+
+def push_error(done: Captured) -> str:
+    """Return why a push failed, as one line: the ref that was rejected, and what the remote or a hook said about it."""
+    rows = [row.strip() for row in done.err.decode("utf-8", "replace").splitlines()]
+    rejected = [row.removeprefix("!").strip() for row in rows if "rejected]" in row]
+    others = [row for row in rows if "rejected]" not in row and not row.startswith(_OF_PUSH)]
+    said = [row.removeprefix("remote:").strip() for row in others]
+    shown = ": ".join(filter(None, [" ".join(rejected[:1]), " ".join(filter(None, said))])) or error_text(done)
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in shown).split())[:LONGEST_ERROR]

@@ -130,9 +130,7 @@ class Pulls:
         words = ["push", "-q", lease, remote.name, f"{task.head}:{HEADS}{task.branch}"]
         done = command.run(words, self._repo.top, hooks=True, timeout=GIT_TIMEOUT)
         if done.code:
-            rows = files.to_text(done.err).splitlines()
-            why = next((row.strip() for row in rows if "rejected]" in row), command.error_text(done))
-            raise RoodaError(f"git push {remote.name} {task.branch} failed: {why}")
+            raise RoodaError(f"git push {remote.name} {task.branch} failed: {command.push_error(done)}")
         url = task.pull.url or host.found(task.branch)
         if not url:
             body = evidence.body(task, evidence.of_task(self._store, task))

@@ -8,6 +8,7 @@ from rooda.git import command
 from rooda.git.checkouts import HEADS
 from rooda.git.repository import GIT_TIMEOUT, GitProblem, Repo
 from rooda.git.traces import commit_of_ref
+from rooda.processes.capture import Captured
 
 REMOTES = "refs/remotes/"
 
@@ -63,16 +64,17 @@ class Targets:
         if not target.remote:
             return
         words = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", target.remote)
-        if problem := self._outside([*words, f"+{HEADS}{target.branch}:{target.ref}"]):
-            raise GitProblem(f"git fetch {target.remote} {target.branch} failed: {problem}")
+        done = self._outside([*words, f"+{HEADS}{target.branch}:{target.ref}"])
+        if done.code:
+            raise GitProblem(f"git fetch {target.remote} {target.branch} failed: {command.error_text(done)}")
 
     def push(self, target: Target, old: str, new: str) -> str:
         """Push a commit if the target is still at `old`; return git's error, "" if it succeeded."""
         lease = f"--force-with-lease={HEADS}{target.branch}:{old}"
         words = ["push", "-q", "--no-follow-tags", "--recurse-submodules=no", lease, target.remote]
-        return self._outside([*words, f"{new}:{HEADS}{target.branch}"])
+        done = self._outside([*words, f"{new}:{HEADS}{target.branch}"])
+        return command.push_error(done) if done.code else ""
 
-    def _outside(self, words: Sequence[str]) -> str:
-        """Run git with the user's own protocols, credentials and hooks; return git's error, "" if it succeeded."""
-        done = command.run([*words], self._repo.top, hooks=True, timeout=GIT_TIMEOUT)
-        return command.error_text(done) if done.code else ""
+    def _outside(self, words: Sequence[str]) -> Captured:
+        """Run git with the user's own protocols, credentials and hooks."""
+        return command.run([*words], self._repo.top, hooks=True, timeout=GIT_TIMEOUT)

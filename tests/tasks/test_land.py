@@ -183,6 +183,24 @@ def test_T_20_a_remote_target_is_pushed_with_a_lease(repo: Workspace) -> None:
     assert len(Path(repo.fake, "gates").read_text().splitlines()) == 2
 
 
+@pytest.mark.parametrize("place", ["remote", "local"])
+def test_T_20_a_refused_push_says_why(repo: Workspace, place: str) -> None:
+    """The words of the remote's rule, or of the user's own hook; not only that the push failed."""
+    bare = f"{repo.root}/upstream.git"
+    repo.git("clone", "-q", "--bare", repo.path, bare)
+    repo.git("remote", "add", "origin", bare)
+    repo.git("fetch", "-q", "origin")
+    hook = Path(f"{bare}/hooks/pre-receive" if place == "remote" else repo.file(".git/hooks/pre-push"))
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho 'error: Signed commits are required.' >&2\nexit 1\n")
+    hook.chmod(0o755)
+    complete(repo, {"b.txt": "b\n"}, target="origin/main")
+    done = repo.rooda("tasks", "land", timeout=60)
+    (line,) = (row for row in done.out.splitlines() if "git push failed" in row)
+    assert done.code == 4 and "error: Signed commits are required." in line and "failed to push" not in line, done
+    assert ("[remote rejected]" in line and "(pre-receive hook declined)" in line) == (place == "remote")
+
+
 def test_T_20_a_branch_that_merged_its_target_becomes_a_merge_on_top(repo: Workspace) -> None:
     """Its first parent is the target's tip, also when the branch is ahead of it; without merges it is as it is."""
     base = repo.git("rev-parse", "main").strip()
