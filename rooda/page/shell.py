@@ -73,9 +73,8 @@ def _limit(name: str, label: str, example: str) -> Html:
 
 
 def missing() -> str:
-    return document(
-        "Not found – rooda", tag("main", tag("h1", "There is no such run."), tag("p", "Its logs may be deleted."))
-    )
+    why = "Its logs were deleted, or its disk is full: then rooda writes to a temporary folder, which the run names."
+    return document("Not found – rooda", tag("main", tag("h1", "There is no such run."), tag("p", why)))
 
 
 def refused(why: str, again: bool) -> str:

@@ -208,6 +208,7 @@ def test_P_02_only_the_runs_own_files_are_read(ws: Workspace) -> None:
     key = path.split("/")[1]
     for other in ("nosuch", "20260101T000000Z-build-1", "..%2f..%2fx", "%00"):
         assert page.ask(f"run/{key}/{other}/").status == 404
+    assert "writes to a temporary folder" in page.ask(f"run/{key}/nosuch/").text
     assert page.ask(f"run/0123456789abcdef/{session}/").status == 404
 
 
