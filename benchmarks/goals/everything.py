@@ -51,7 +51,7 @@ def everything(bench: Bench) -> Measured:
     found = series[ALL]
     rows = [
         Row(7, f"everything on: last tenth over first tenth of {count:,}", found["growth"].median, 1.15),
-        Row(7, "everything on: private memory it gains meanwhile", found["gained"].median / 1e6, 2, "MB"),
+        Row(7, "everything on: private memory gained during the run", found["gained"].median / 1e6, 2, "MB"),
         Row(8, "everything on: private memory while an agent works", found["private"].median / 1e6, 18, "MB"),
         Row(8, "everything on: wake-ups while an agent works", found["wakeups"].high, 0, "/s"),
         Row(8, "everything on: CPU while an agent works", found["idle cpu"].high * 1000, 0, "ms/min"),

@@ -26,7 +26,7 @@ def steady(bench: Bench) -> Measured:
     rooda = series["rooda"]
     rows = [Row(7, f"time between calls, last tenth over first tenth of {count:,}", rooda["growth"].median, 1.15)]
     if processes.readable():
-        rows.append(Row(7, "private memory it gains meanwhile", rooda["gained"].median / 1e6, 2, "MB"))
+        rows.append(Row(7, "private memory gained during the run", rooda["gained"].median / 1e6, 2, "MB"))
     return Measured(rows, series)
 
 
