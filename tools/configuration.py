@@ -41,57 +41,60 @@ HEAD = """\
 
 # Settings
 
-Settings are TOML. `rooda init` writes a commented `rooda.toml`, `rooda config path` lists the files that are read, and
-`rooda config show --origin` prints every setting in force with its origin, `rooda config show agents` all agents, those
-not in use included. `rooda config schema` prints a JSON Schema for editors that complete and check TOML. For Taplo, and
-Even Better TOML in VS Code, write it to a file with `rooda config schema > rooda.schema.json`, and make
-`#:schema ./rooda.schema.json` the first line of `rooda.toml`.
+Settings are TOML. `rooda init` writes a commented `rooda.toml`, `rooda config path` lists the files that rooda reads,
+`rooda config show --origin` prints every setting in force with its origin, and `rooda config show agents` prints all
+agents, including those not in use. `rooda config schema` prints a JSON Schema for editors that complete and check TOML.
+For Taplo, and Even Better TOML in VS Code, write this schema to a file with `rooda config schema > rooda.schema.json`,
+and make `#:schema ./rooda.schema.json` the first line of `rooda.toml`.
 
-A `rooda-config.yml`, the YAML of an older program of the same name, is not read. A command that finds one without a
-`rooda.toml` in its folder says so; `rooda init --from rooda-config.yml` converts it and lists what it leaves out.
+rooda does not read `rooda-config.yml`, the YAML settings of an older program of the same name. If a folder has a
+`rooda-config.yml` but no `rooda.toml`, rooda's commands say so; `rooda init --from rooda-config.yml` converts the file
+and lists the settings that it leaves out.
 
-## Where they come from
+## Where settings come from
 
-Strongest first:
+The strongest comes first:
 
 1. options of the command line: `--max-iterations 3`
 2. the environment: `ROODA_LOOP_<KEY>` sets a key of `[loop]`
 3. the workspace's file: the nearest `rooda.toml` from the workspace up to the repository's root, or `--config FILE`;
-   its folder is the workspace, unless `-C DIR` names another or the current directory has an unfinished run
+   its folder is the workspace, unless `-C DIR` names another folder or the current directory has an unfinished run
 4. the user's file: `rooda.toml` in `$ROODA_CONFIG_HOME`, else in `$XDG_CONFIG_HOME/rooda`, else in `~/.config/rooda`
 5. the defaults of rooda: `config/rooda.toml` and `config/procedures.toml`
 
-Tables are merged key by key; every other value is replaced. Two lines in `[procedures.build]` change two settings and
-keep the others. For one procedure the order is: options, your `[procedures.NAME]`, your `[loop]`, the default
-`[procedures.NAME]`, the default `[loop]`. Your settings beat the defaults, and a specific table beats the general one.
-The environment counts as the strongest of your `[loop]` tables.
+rooda merges tables key by key, and replaces every other value. So two lines in `[procedures.build]` change two settings
+and keep the others. For one procedure the order is: options, your `[procedures.NAME]`, your `[loop]`, the default
+`[procedures.NAME]`, the default `[loop]`. Your settings override the defaults, and a specific table overrides the
+general one. The environment counts as the strongest of your `[loop]` tables.
 
 For an invalid value rooda reports file, line, key and the expected value, and starts nothing (exit 2). An unknown key
-is a warning. One that is within two edits of a known key is a typing error: a start refuses it (exit 2); `doctor`,
-`config show`, `status`, `stop` and `resume --all` only warn. A path in a file is relative to that file, a path in an
-option to the workspace. The program of an agent's
-command is such a path if it contains a `/`; if it does not exist beside the file, rooda looks in the workspace.
+causes a warning. If it differs from a known key by at most two edits, rooda takes it for a typing error: a start is
+refused (exit 2), while `doctor`, `config show`, `status`, `stop` and `resume --all` only warn. A path in a settings
+file is relative to that file's folder, and a path in an option is relative to the workspace. The program of an agent's
+command is a path if it contains a `/`; if it does not exist relative to the settings file, rooda looks for it in the
+workspace.
 
 ### Files that count
 
-A file of a workspace may have been written by somebody else, so rooda reads it only if it is a regular file and no
-link that leads out of the repository (without a repository: out of the workspace). Settings, flows, rules and files
-of other tools have at most 1 MB, files for a prompt 64 MB. Anything else is an error (exit 2) that names the file.
-That holds for AGENTS.md too: one that can't be read does not mean that there are no gates. Your own `rooda.toml` may
-be a link to anywhere, and so may a file that settings or options name by its own path outside the repository.
+A file of a workspace may have been written by somebody else, so rooda reads it only if it is a regular file, and not
+through a link that leads out of the repository (without a repository: out of the workspace). Settings, flows, rules and
+files of other tools may have at most 1 MB, and files for a prompt 64 MB. If a file breaks one of these rules, rooda
+exits with 2 and names the file. This also holds for AGENTS.md: if rooda can't read it, rooda does not assume that there
+are no gates. Your own `rooda.toml` may be a link to anywhere, and so may a file outside the repository that settings or
+options name by its own path.
 
-Settings, AGENTS.md, `.rooda`, `.git` and every folder from the workspace up to the repository must belong to you or
-to root. Otherwise rooda refuses them in git's words (`detected dubious ownership`, exit 2), as git does. Accepted is
-what git accepts, `git config --global --add safe.directory DIR` (`*` for every folder; system settings count too),
-what `[trust] folders` names, and everything with `ROODA_TRUST=all`. For root, files of the user who called `sudo`
-(`SUDO_UID`) count as its own. In a container that runs as root over a checkout of another user, name the checkout
-once: `git config --system --add safe.directory '*'`. rooda never looks for settings above a folder that all users may
-write, such as `/tmp`.
+Settings, AGENTS.md, `.rooda`, `.git` and every folder from the workspace up to the repository must belong to you or to
+root. Otherwise rooda refuses them with git's message (`detected dubious ownership`, exit 2). There are three
+exceptions: rooda accepts what git accepts after `git config --global --add safe.directory DIR` (`*` for every folder;
+system settings count too), what `[trust] folders` names, and, with `ROODA_TRUST=all`, everything. If rooda runs as
+root, files of the user who called `sudo` (`SUDO_UID`) count as root's own. In a container that runs as root on a
+checkout of another user, declare the checkout safe once: `git config --system --add safe.directory '*'`. rooda never
+looks for settings above a folder to which all users may write, such as `/tmp`.
 
 ## `[loop]`: every procedure
 
-Under `[procedures.NAME]` the same keys apply to that procedure only. The environment variable of a key is
-`ROODA_LOOP_` and the key in capitals: `{variable}`. It has several quality gates as one command per line.
+Under `[procedures.NAME]` the same keys apply to that procedure only. The environment variable of a key is `ROODA_LOOP_`
+and the key in capitals: `{variable}`. `ROODA_LOOP_QUALITY_GATES` has one command per line.
 
 """
 
@@ -125,9 +128,9 @@ quality_gates = ["ruff check .", { name = "tests", command = "pytest -q", timeou
 ```
 
 If no file sets the key, the gates are those of the workspace's AGENTS.md: [how they are
-read](procedures.md#quality-gates). `quality_gates = []` and `--no-gates` mean no gates. Of the built-in procedures
-only `build` has gates, since they judge code; `--gates` turns the project's on for one run of another, and
-`quality_gates` in your own `[procedures.NAME]` for all its runs.
+read](procedures.md#quality-gates). `quality_gates = []` and `--no-gates` mean no gates. Of the built-in procedures,
+only `build` runs gates, because gates judge code. For another procedure, `--gates` turns on the project's gates for one
+run, and `quality_gates` in your own `[procedures.NAME]` sets gates for all its runs.
 
 """
 
@@ -153,41 +156,43 @@ Dollars per million tokens, for agents that report tokens but no cost; [agents.m
 REST = """
 ## `[reflex]`, `[flow]`, `[goal]`
 
-Each has the keys of `[loop]` that agent calls need ({shared}), which beat those of `[loop]`, and its own keys:
+Each has the keys of `[loop]` that agent calls need ({shared}), which override those of `[loop]`, and its own keys:
 
 {kinds}
 ## Other tables
 
 | table | what it holds |
 |---|---|
-| `[models]` | `word = "name"`: the name that the agent gets for this word; other words pass unchanged |
+| `[models]` | `word = "name"`: the model name that the agent gets for this word; rooda passes other words unchanged |
 | `[budget]` | `unknown_call = 0.50`: dollars that count for a call whose cost is unknown ([money.md](money.md)) |
 | `[ai_cmd_aliases]` | `name = "command"`: the older form of `[agents.NAME]`, with only a command |
 
 ## `[hooks]`
 
-A hook is a shell command, or a table with `command` or `url`, and `timeout` (seconds, default 10). It gets the event
-([events.md](events.md)) on stdin or as the body of a POST, with the fields `moment`, `workspace`, `host`, `branch`,
-`cost` (of the whole run; null if unknown) and `text`, a sentence for people. With `format`, an address gets that one:
-`text` and `ntfy` as plain text, `slack` and `discord` as their messages. The address begins with
-`https://`; `http://` is for this machine (`localhost`, `127.…`, `[::1]`), and with `insecure = true` for others.
-Redirects are not followed. rooda reports a hook that fails, and continues.
+A hook is a shell command, or a table with `command` or `url`, and `timeout` (seconds, default 10). The hook gets the
+event ([events.md](events.md)) on stdin or as the body of a POST, with the fields `moment`, `workspace`, `host`,
+`branch`, `cost` (of the whole run; null if unknown) and `text`, a sentence for people. With `format`, rooda sends only
+this sentence to the address: with `text` and `ntfy` as plain text, with `slack` and `discord` as a message of that
+service. The address begins with `https://`; `http://` is allowed for this machine (`localhost`, `127.…`, `[::1]`) and,
+with `insecure = true`, for other machines. rooda does not follow redirects. rooda reports a hook that fails, and
+continues.
 
 {hooks}
 ## `[worktree]`: what `--worktree` prepares
 
 {worktree}
+`copy` and `link` name paths of the workspace; only your own settings can name other paths. `link` is for caches: rooda
+does not link a virtual environment with an editable install of this project, because tests in the worktree would then
+run the workspace's code.
 
 ## `[tasks]`: tasks and their landing
 
 {tasks}
-`copy` and `link` name paths of the workspace; only your own settings can name others. `link` is for caches: a virtual
-environment with an editable install of this project is refused, since its tests would run the wrong code.
-
 ## `[sandbox]`: what agents and gates may see, change and reach
 
-`sandbox` in `[loop]` turns it on; [sandbox.md](sandbox.md) says what it does. Lists of your settings and of the
-workspace's add up. Of the other values the stricter one counts, so a workspace can only tighten yours.
+`sandbox` in `[loop]` turns the sandbox on; [sandbox.md](sandbox.md) says what it does. rooda joins the lists of your
+settings and of the workspace's settings. Of the other values the stricter one counts, so a workspace can only make your
+limits stricter.
 
 {sandbox}
 ## `[fleet]`: the same tasks on many machines
@@ -211,9 +216,7 @@ Only your own settings (`~/.config/rooda/rooda.toml`) can have this table.
 {trust}
 Old names are accepted with a notice: {older}.
 
-These names are commands or reserved for commands, and can't be procedures:
-{reserved}.
-"""
+These names are commands or reserved for commands, so a procedure can't have them: {reserved}. """
 
 
 def page() -> str:

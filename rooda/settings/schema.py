@@ -48,7 +48,7 @@ GATE_NETWORKS = ("off", "hosts", "on")
 LOOP = {
     "default_iterations": Key(
         whole(0),
-        "iterations per run; 0 = until stopped or failing",
+        "iterations per run; 0 = no limit",
         ("max_iterations", "max_iteration"),
         default=0,
         flag=Option("Stop after N iterations; 0 = unlimited.", ("-n", "--max-iterations")),
@@ -69,8 +69,8 @@ LOOP = {
     ),
     "count_failures": Key(
         word("red", "no-progress"),
-        "when red gates fail an iteration: red: always; no-progress: only if a gate turned red, or neither a file nor "
-        "a red gate's result changed",
+        "when red gates make an iteration fail: red: always; no-progress: only if a gate turned red, or neither a file "
+        "nor a red gate's result changed",
         default="red",
         kinds=PROCEDURES,
         into="procedure.count_failures",
@@ -97,7 +97,7 @@ LOOP = {
     ),
     "baseline": Key(
         FLAG,
-        "run the quality gates once before the first iteration, to know which are red already",
+        "run the quality gates once before the first iteration, to find out which gates are already red",
         unset='on with count_failures = "no-progress", else off',
         kinds=PROCEDURES,
         group="way",
@@ -137,7 +137,7 @@ LOOP = {
     ),
     "ai_cmd_alias": Key(
         TEXT,
-        "old name of agent",
+        "old name of the key `agent`",
         flag=Option("Old name of --agent.", metavar="NAME", sets="agent", hidden=True),
         kept=True,
         group="agent",
@@ -152,7 +152,7 @@ LOOP = {
     ),
     "read_only": Key(
         FLAG,
-        "the agent may read but not change files; an agent without an option for that is refused",
+        "the agent may read but not change files; rooda refuses an agent that has no option for this",
         default=False,
         kinds=PROCEDURES,
         group="agent",
@@ -259,7 +259,8 @@ LOOP = {
     ),
     "idle_timeout": Key(
         SECONDS,
-        "seconds that an agent may print nothing; 0 = no limit; if not set, the agent's own idle_timeout applies",
+        "seconds that an agent may neither print nor use the CPU; 0 = no limit; if not set, the agent's own "
+        "idle_timeout applies",
         default=0,
         flag=Option("End an agent call after N seconds without output."),
         kept=True,
@@ -332,7 +333,7 @@ LOOP = {
     ),
     "keep_awake": Key(
         FLAG,
-        "keep the machine awake while a run works, if systemd-inhibit or caffeinate is installed",
+        "keep the machine awake while a loop runs, if systemd-inhibit or caffeinate is installed",
         default=False,
         into="setup.keep_awake",
         group="way",
@@ -361,7 +362,7 @@ LOOP = {
     ),
     "promise_signals": Key(
         FLAG,
-        "an agent may end the loop with <promise>SUCCESS</promise>; unset: built-in procedures only",
+        "an agent may end the loop with <promise>SUCCESS</promise>; if not set: in built-in procedures only",
         unset="on for the built-in procedures, off for yours",
         kinds=PROCEDURES,
         group="way",
@@ -385,7 +386,7 @@ LOOP = {
         group="prompt",
     ),
     "show_ai_output": Key(
-        FLAG, "stream the agent's output", default=False, into="setup.show_ai_output", group="screen"
+        FLAG, "print the agent's output as it arrives", default=False, into="setup.show_ai_output", group="screen"
     ),
     "log_level": Key(
         word("debug", "info", "warn", "error"),
@@ -438,7 +439,7 @@ PROCEDURE = {
         group="prompt",
     ),
     "hosts": Key(HOSTS, "hosts that the procedure may reach in a sandbox, besides those of [sandbox]", trust=RUNS),
-    "environment": Key(NAMES, "further variables that the procedure gets in a sandbox", trust=RUNS),
+    "environment": Key(NAMES, "further environment variables that the procedure gets in a sandbox", trust=RUNS),
     "read": Key(NAMES, "further files and folders that the procedure may read in a sandbox", trust=RUNS),
     "parameters": Key(
         PARAMETERS,
@@ -456,12 +457,13 @@ AGENT_TEST = {
         AGENT_ENV, "environment variables that point the CLI at the model server; {url} is the server's address"
     ),
     "files": Key(
-        HOME_FILES, "files that point the CLI at the server: path below its HOME = text; {url} is the server's address"
+        HOME_FILES,
+        "files that point the CLI at the server: path below the CLI's HOME = text; {url} is the server's address",
     ),
     "api": Key(
         word("openai", "anthropic", "responses"),
         "the only API that the server offers: OpenAI's Chat Completions, Anthropic's, or OpenAI's Responses; "
-        "before env, rooda sets its usual variables, such as OPENAI_BASE_URL and OPENAI_API_KEY",
+        "before env, rooda sets the usual variables of this API, such as OPENAI_BASE_URL and OPENAI_API_KEY",
     ),
     "model": Key(TEXT, "the model that the CLI is started with, if its default model would not use the server"),
     "answer": Key(
@@ -495,10 +497,13 @@ AGENT = {
     "exit_grace": Key(SECONDS, "seconds that the agent may run after its final message; 0 = no limit"),
     "idle_timeout": Key(
         SECONDS,
-        "seconds that the agent may print nothing, unless [loop] or the loop sets idle_timeout; 0 = no limit",
+        "seconds that the agent may neither print nor use the CPU, unless [loop] or the kind of loop sets "
+        "idle_timeout; 0 = no limit",
         trust=RESTRAINS,
     ),
-    "log": Key(TEXT, "the CLI's own log, which rooda names if the CLI prints nothing; ~ is its HOME", trust=RUNS),
+    "log": Key(
+        TEXT, "the CLI's own log, which rooda names if the CLI prints nothing; ~ is the agent's HOME", trust=RUNS
+    ),
     "env": Key(AGENT_ENV, "variables added to the agent's environment", trust=RUNS),
     "model": Key(TEXT, "the agent's model if no other setting names one"),
     "env_deny": Key(
@@ -513,7 +518,7 @@ AGENT = {
         trust=RUNS,
     ),
     "deny": Key(OPTION, "option that denies certain tools: {tools} or {tool} as in allow", trust=RUNS),
-    "budget": Key(OPTION, "option that makes the CLI end the call once it has cost {budget} dollars", trust=RUNS),
+    "budget": Key(OPTION, "option that makes the CLI end a call that has cost {budget} dollars", trust=RUNS),
     "budget_day": Key(
         AMOUNT,
         "dollars that all loops of the user may spend on the agent's account in one local calendar day; 0 = no limit",
@@ -521,7 +526,7 @@ AGENT = {
     ),
     "untrusted": Key(
         ANY_TEXT,
-        "options with which the agent ignores its settings files in a project; empty: it needs none",
+        "options with which the agent ignores its settings files in a project; empty: the agent needs no option",
         trust=RUNS,
     ),
     "billing": Key(
@@ -535,9 +540,13 @@ AGENT = {
     "hosts": Key(HOSTS, "hosts that the agent needs and may reach in a sandbox", trust=RUNS),
     "variables": Key(NAMES, "variables that the agent also gets in a sandbox; * matches anything", trust=RUNS),
     "login": Key(
-        NAMES, "files with the agent's login; in a sandbox the agent gets copies of them and can renew them", trust=RUNS
+        NAMES,
+        "files with the agent's login; in a sandbox the agent gets copies of these files and can renew the login",
+        trust=RUNS,
     ),
-    "own_files": Key(NAMES, "other files of the agent in HOME; in a sandbox the agent gets copies of them", trust=RUNS),
+    "own_files": Key(
+        NAMES, "other files of the agent in HOME; in a sandbox the agent gets copies of these files", trust=RUNS
+    ),
     "known": Key(NAMES, "what the agent's output reports: usage, cost, limits", trust=RUNS),
     "install": Key(TEXT, "how to install the agent"),
     "summary": Key(TEXT, "one line about the agent"),
@@ -570,10 +579,11 @@ PRICE = {
 SANDBOX = {
     "network": Key(
         word(*NETWORKS),
-        "what agents may reach: agent: their own hosts and `hosts`; on: everything, this machine too; off: nothing",
+        "what agents may reach: agent: their own hosts and `hosts`; on: everything, including this machine; off: "
+        "nothing",
         trust=RUNS,
     ),
-    "gates": Key(FLAG, "run gates, checks, sensors and verifications in the sandbox too; default: true", trust=RUNS),
+    "gates": Key(FLAG, "also run gates, checks, sensors and verifications in the sandbox; default: true", trust=RUNS),
     "gate_network": Key(
         word(*GATE_NETWORKS),
         "what gates and checks may reach: hosts: the names in `hosts`; on: everything; off: nothing; default: off",
@@ -582,7 +592,7 @@ SANDBOX = {
     "hosts": Key(
         HOSTS,
         "hosts that may be reached: example.org, *.example.org, example.org:8443, localhost:5432 of this machine; "
-        "[]: agents of unknown hosts need none",
+        "[]: agents whose hosts rooda does not know need none",
         trust=RUNS,
     ),
     "read": Key(NAMES, "further files and folders that may be read, such as ~/lib", trust=RUNS),
@@ -614,7 +624,9 @@ TASKS = {
 FLEET_WORKER = {
     "repositories": Key(NAMES, "URLs of repositories that this machine works on; * matches anything", default=[]),
     "agents": Key(NAMES, "agents that tasks may use on this machine; default: the agent of [loop] only", default=[]),
-    "max_cost": Key(AMOUNT, "highest cost limit, in dollars, of a task here; tasks without one get it; 0 = no limit"),
+    "max_cost": Key(
+        AMOUNT, "highest cost limit of a task here, in dollars, and the limit of tasks without one; 0 = no limit"
+    ),
     "prepare": Key(TEXT, "a shell command that sets up a task's clone; default: setup of [worktree]"),
     "ticket_commands": Key(FLAG, "run commands that come with a task: gates, agent commands, set-up"),
 }
@@ -636,7 +648,8 @@ FLEET = {  # only in the user's own settings: no workspace decides where tasks r
 TELEMETRY = {
     "endpoint": Key(
         URL,
-        "the collector to which runs are exported with OpenTelemetry; OTEL_EXPORTER_OTLP_ENDPOINT overrides it",
+        "the collector to which rooda exports runs with OpenTelemetry; OTEL_EXPORTER_OTLP_ENDPOINT overrides "
+        "this setting",
         trust=RUNS,
     ),
 }

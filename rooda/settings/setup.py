@@ -135,12 +135,15 @@ _HOOK = ValueType(
 HOOKS = {
     "done": Key(_HOOK, "the run ended as asked"),
     "failed": Key(
-        _HOOK, "the run failed: failures in a row, a failure that a retry would repeat, or a limit without success"
+        _HOOK,
+        "the run failed: failures in a row, a failure that a retry would repeat, or no success at the iteration limit",
     ),
-    "paused": Key(_HOOK, "the run ended before its goal and can be resumed (exit 4)"),
+    "paused": Key(_HOOK, "the run ended before its work was done, and can be resumed (exit 4)"),
     "stopped": Key(_HOOK, "a signal ended the run"),
-    "stuck": Key(_HOOK, "the run ended without progress: failures in a row, a breaker, stagnation, an error of a node"),
-    "limit": Key(_HOOK, "the run waits for the usage limit of an account, or ended at one"),
+    "stuck": Key(
+        _HOOK, "the run ended without progress: failures in a row, a breaker, stagnation, an error in a node of a flow"
+    ),
+    "limit": Key(_HOOK, "the run waits until an account's usage limit resets, or ended at such a limit"),
     "budget": Key(_HOOK, "the run ended at a limit of money, tokens or time"),
     "needs_person": Key(_HOOK, "a question waits at the terminal, or the run ended and needs the user to continue"),
 }

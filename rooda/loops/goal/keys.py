@@ -27,7 +27,7 @@ OWN = {
     "verify_timeout": Key(SECONDS, "seconds that one verification command may take; 0 = no limit", default=300),
     "exit_signal_source": Key(
         word("agent", "verified"),
-        "what completes a verified goal: the agent's word that it is done, or the verification alone",
+        "what completes a verified goal: the agent's statement that the goal is done, or the verification alone",
         default="agent",
     ),
     "cost_per_call": Key(
