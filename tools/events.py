@@ -17,18 +17,20 @@ HEAD = """\
 # Events
 
 Each event of a run is one JSON object on one line of `.rooda/runs/<run-id>/events.jsonl`. `rooda build --json` prints
-the same lines as they happen; so does `--json` of `rooda reflex new`, `rooda flow run`, `rooda goal run` and of the
-commands that resume them. `rooda events` prints them later, `rooda events -f` follows a running loop, and `rooda events
---since 2h` covers all runs of the last two hours. The lines on the screen come from events; most events print none.
+the same lines as rooda writes them; so does `--json` of `rooda reflex new`, `rooda flow run`, `rooda goal run` and of
+the commands that resume these loops. `rooda events` prints the lines later, `rooda events -f` follows a running loop,
+and `rooda events --since 2h` covers all runs of the last two hours. rooda makes the lines on the screen from events;
+most events print no line.
 
-`rooda events --schema` prints the format as a JSON schema (draft 2020-12). This page is generated from it.
+`rooda events --schema` prints the format as a JSON schema (draft 2020-12). This page is generated from that schema.
 
 Readers should ignore unknown events and fields: new ones may be added at any time. `v` changes only if an existing
-field changes its meaning. The last line of a killed run may be incomplete; the next writer begins a new line. A run
-without `run.ended` was cut off. After `run.ended` only a `problem` of a failed hook may follow.
+field changes its meaning. The last line of a killed run may be incomplete; the next writer begins a new line. If a
+run's log has no `run.ended`, the run is still running or was cut off. After `run.ended` only a `problem` of a failed
+hook may follow.
 
-Seconds are numbers, sizes are bytes, and paths are absolute. Secrets in environment variables are replaced by `***`;
-see [secrets](background.md#secrets).
+Seconds are numbers, sizes are bytes, and paths are absolute. rooda replaces the values of secret environment variables
+with `***`; see [secrets](background.md#secrets).
 
 ## Every event
 
@@ -50,10 +52,10 @@ run.started | run.resumed
 state.saved
   iteration.started
   prompt.assembled
-  budget.exceeded                 if the prompt is over the budget
+  budget.exceeded                 if the prompt has more tokens than token_budget
   agent.started
   agent.ended
-  output.truncated                if the output of a raw command is over max_output_buffer
+  output.truncated                if a raw command printed more than max_output_buffer
   transcript.replaced             if the transcript's file was deleted or replaced while the call ran
   gate.started, gate.ended        for each gate, if the agent succeeded
   gates.ended
@@ -72,17 +74,17 @@ OWN = {
 # Events of a goal
 
 `rooda goal run` and `rooda goal continue` emit the events above and those below. `loop` is `goal`, and `name` takes the
-place of `procedure`. Events that are described again here have other fields than those of a procedure.
+place of `procedure`. Events that are described again here have other fields than the events of a procedure.
 
 ```
 goal.scored                     once more after each round of the intent dialogue
 goal.planned
-goal.prechecked                 type 1
+goal.prechecked                 if the work is hard to undo (type 1), or with --high-stakes
 criterion.verified              the baseline
 goal.disclosed
 state.saved
 run.started | run.resumed
-  question.asked                a gate
+  question.asked                at a gate of the goal: G1, G2, G3, …
   question.answered
   iteration.started
   prompt.assembled, agent.started, agent.ended
@@ -98,8 +100,8 @@ run.ended
 # Events of a reflex loop
 
 `rooda reflex new` and `rooda reflex resume` emit the events above and those below. `loop` is `reflex`, and `name`, the
-alias, takes the place of `procedure`. Events that are described again here have other fields than those of a procedure.
-The loop's own history is its `history.jsonl`; see [the reflex loop](reflex.md).
+alias, takes the place of `procedure`. Events that are described again here have other fields than the events of a
+procedure. The loop's own history is its `history.jsonl`; see [the reflex loop](reflex.md).
 
 ```
 run.started | run.resumed

@@ -127,22 +127,23 @@ class SessionEnd(Event, name=""):
 
     # run time of this session, excluding time for which it was suspended; `--max-duration` counts all sessions of a run
     ran: float
-    stopped_by: Literal["person"] = ABSENT  # only if `rooda stop` ended the run: who stopped it
+    stopped_by: Literal["person"] = ABSENT  # only if `rooda stop` ended the run: who stopped the run
     stopped_because: str = ABSENT  # only if `rooda stop` ended the run: the text of `--reason`, or empty
     refused: str = ABSENT  # only if the last agent call was refused permanently: its `outcome`, or `not-started`
     # only if a limit or a request from another terminal ended the run: `kind` is `cost`, `tokens` or `time`, with
     # `used` and `limit` in dollars, tokens or seconds, and `unknown`, the number of calls of unknown cost, if any;
-    # `account`, with the `account` and the time `until` which it can't be used; or, for a goal, `pause` or `cancel`.
-    # `budget` is `day`, `project` or `agent` if a budget of all runs ended it; with `reserved`, dollars reserved for
-    # calls that ran then, the `account` of `agent`, and the `problem` if the budget could not be checked
+    # or `account`, with the `account` and the time `until` which it can't be used; or, for a goal, `pause` or `cancel`.
+    # `budget` is `day`, `project` or `agent` if a budget of all runs ended the run; with `reserved`, the dollars
+    # reserved for calls that were running then, the `account` if `budget` is `agent`, and the `problem` if rooda could
+    # not check the budget
     cause: EndCause = ABSENT
-    # the state of the run, the same words for all kinds of loops; see ooda.md
+    # the state of the run, in the same words for all kinds of loops; see [states](ooda.md#states)
     state: Annotated[str, "paused", "parked", "interrupted", "completed", "failed", "stopped"]
-    # over all sessions of the run: `iterations`, those of them that `failed` or were `cut_off`; `calls` with `cost` in
-    # dollars and `tokens`, and those of `unknown` cost; the last verdict of each of the `gates`, and the gates that
-    # were `red_before` the first iteration, if there was a baseline; in a git repository `files` and lines `added` and
-    # `removed` since the start of the run, and `commits`; `sandbox_off`, why `auto` found no sandbox;
-    # the guarded files `restored` and the hosts `refused`
+    # over all sessions of the run: the number of `iterations`, and how many of them `failed` or were `cut_off`; the
+    # number of `calls`, with `cost` in dollars and `tokens`, and how many calls had `unknown` cost; the last verdict of
+    # each of the `gates`, and the gates that were `red_before` the first iteration, if there was a baseline; in a git
+    # repository `files` and lines `added` and `removed` since the start of the run, and `commits`; `sandbox_off`, why
+    # `auto` found no sandbox; the guarded files `restored` and the hosts `refused`
     summary: Summary
     mac: str = ABSENT  # only if the user has a key: signature of all lines up to this one, without its `mac`
 
@@ -193,7 +194,7 @@ class AgentEnded(Event, name="agent.ended"):
     truncated: bool
     promise: Promise  # the agent's promise signal, if promise signals are on
     question: str = ABSENT  # only if the agent asks something in a line `<question>…</question>` of its final message
-    note: str  # why the agent could not be started or ended
+    note: str  # why rooda could not start or end the agent
     swept: int  # number of processes that the agent left running and rooda ended
     # only if the transcript is read: what the CLI reported about the call
     agent_outcome: AgentOutcome = ABSENT
@@ -215,8 +216,8 @@ class AgentEnded(Event, name="agent.ended"):
     denied: int = ABSENT  # only if the transcript is read: number of denied tool calls
     unknown_records: int = ABSENT  # only if the transcript is read: records of types that rooda does not know
     command: str = ABSENT  # only if the call failed: the command line
-    head: str = ABSENT  # only if the call failed: the first 500 characters of its output
-    tail: str = ABSENT  # only if the call failed: the last 500 characters of its output
+    head: str = ABSENT  # only if the call failed: the first 500 characters of the agent's output
+    tail: str = ABSENT  # only if the call failed: the last 500 characters of the agent's output
     # only if the call failed or the agent signaled FAILURE: the reason that the agent gave, or its last words
     said: str = ABSENT
 
@@ -224,8 +225,8 @@ class AgentEnded(Event, name="agent.ended"):
 class AgentSilent(Event, name="agent.silent"):
     """The agent has printed nothing for ten minutes. Some CLIs retry for hours without a word."""
 
-    since: str  # when it printed for the last time or was started, UTC
-    log: str  # the CLI's own log, which may say why; empty if there is none or rooda does not know it
+    since: str  # when the agent printed for the last time or was started, UTC
+    log: str  # the CLI's own log, which may say why; empty if there is no log or rooda does not know it
 
 
 class OutputTruncated(Event, name="output.truncated"):
@@ -260,14 +261,14 @@ class GateEnded(Event, name="gate.ended"):
     gate: str  # name of the gate
     elapsed: float  # run time
     verdict: str  # `pass`, `exit 1`, `timeout 300s`, `command not found`, `not there yet`
-    output: str  # the file with its output; empty if it passed and printed nothing
-    said: str = ABSENT  # only if it failed: the last meaningful line of its output, or empty
+    output: str  # the file with the gate's output; empty if the gate passed and printed nothing
+    said: str = ABSENT  # only if the gate failed: the last meaningful line of its output, or empty
 
 
 class GatesEnded(Event, name="gates.ended"):
     phase: Literal["gates"]  # part of the iteration
     elapsed: float  # run time of all gates together
-    outcome: Outcome  # of all gates together
+    outcome: Outcome  # outcome of all gates together
     summary: str  # the failed gates: `tests (exit 1), lint (timeout 300s)`
 
 
@@ -281,10 +282,10 @@ class WorkBegan(Event, name="work.began"):
 class RunUsed(Event, name="run.used"):
     """What the agents of the run's earlier sessions used. Emitted at a resume."""
 
-    calls: int
+    calls: int  # number of calls
     cost: float  # dollars, without the calls of unknown cost
-    unknown: int  # calls of unknown cost
-    tokens: int
+    unknown: int  # number of calls of unknown cost
+    tokens: int  # number of tokens
 
 
 class StateSaved(Event, name="state.saved"):
@@ -317,14 +318,14 @@ class SnapshotOmitted(Event, name="snapshot.omitted"):
 
 
 class FilesRestored(Event, name="files.restored"):
-    """An agent or a gate changed guarded files, which people or tools execute. rooda put them back."""
+    """An agent or a gate changed guarded files, which people or tools execute. rooda restored these files."""
 
     paths: list[str]  # relative to the top of the repository, else to the workspace
-    kept: str  # the folder in which rooda keeps what was written
+    kept: str  # the folder in which rooda keeps the changed files
 
 
 class NetworkRefused(Event, name="network.refused"):
-    """A process in the sandbox asked for a host that it may not reach. Emitted once for each host of a session."""
+    """A process in the sandbox asked for a host that the sandbox forbids. Emitted once for each host in a session."""
 
     host: str  # host and port
 
@@ -332,9 +333,9 @@ class NetworkRefused(Event, name="network.refused"):
 class SandboxChosen(Event, name="sandbox.chosen"):
     """The settings ask for a sandbox for the session's agents or commands."""
 
-    # whether agents and commands run in it; `off`: the setting is `auto`, and no sandbox works here
+    # the sandbox in which agents and commands run; `off`: the setting is `auto`, and no sandbox works here
     mode: Annotated[str, "off", "workspace", "read-only"]
-    why: str  # why there is no sandbox, or none for the agent; else empty
+    why: str  # why there is no sandbox, or no sandbox for the agent; else empty
 
 
 class QuestionAsked(Event, name="question.asked"):
@@ -354,10 +355,10 @@ class QuestionAnswered(Event, name="question.answered"):
 
 
 class Stopping(Event, name="stopping"):
-    """A signal arrived while agents or commands were running. rooda ends them and all processes below them."""
+    """A signal arrived while agents or commands were running. rooda ends these and all processes below them."""
 
     signal: int  # number of the first signal
-    grace: float  # seconds until they are killed
+    grace: float  # seconds until rooda kills these processes
     what: Annotated[str, "agent", "command"]  # what was running
 
 
@@ -371,9 +372,9 @@ class LimitsChanged(Event, name="limits.changed"):
     """The user changed limits of the running loop (`rooda set`); 0 = no limit."""
 
     iterations: int = ABSENT  # the new maximum of iterations
-    cost: float = ABSENT  # dollars
-    tokens: int = ABSENT
-    seconds: float = ABSENT  # run time
+    cost: float = ABSENT  # the new cost limit, in dollars
+    tokens: int = ABSENT  # the new limit of tokens
+    seconds: float = ABSENT  # the new limit of the run time
 
 
 class Problem(Event, name="problem"):

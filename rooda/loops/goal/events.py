@@ -74,7 +74,7 @@ class RunStarted(Event, name="run.started", durable=True):
     blind: bool  # true if the cost of calls is unknown
     type: Reversibility  # as `reversibility` in `goal.planned`
     git: bool  # true if there is a repository for checkpoints
-    no_cause: bool = ABSENT  # true if the goal debugs and the root cause is not known yet
+    no_cause: bool = ABSENT  # true if the workflow is B (debug) and the root cause is not known yet
 
 
 class RunResumed(Event, name="run.resumed", durable=True):
@@ -119,7 +119,7 @@ class IterationEnded(Event, name="iteration.ended", durable=True):
     elapsed: float  # seconds that the agent ran
     cost: str  # cost so far as displayed: `$1.20`, `~$1.20` or `$?`
     claimed: bool  # true if the agent claims that the goal is complete
-    edits: Mapping[str, int]  # number of writes per file; a lower bound if the agent doesn't report them
+    edits: Mapping[str, int]  # number of writes per file; a lower bound if the agent does not report its writes
     no_cause: bool = ABSENT  # as in `run.started`
 
 
@@ -163,12 +163,12 @@ class RunEnded(Event, name="run.ended", durable=True):
     done: int = ABSENT  # number of steps accepted
     remaining: int = ABSENT  # number of steps left
     criteria: Mapping[str, bool] = ABSENT  # per criterion: true if met
-    claimed: list[str] = ABSENT  # names of the criteria that hold only by the agent's word, without evidence
+    claimed: list[str] = ABSENT  # names of criteria that hold only according to the agent, without evidence
     verdict: Annotated[str, "SHIP", "MONITOR", "RESEARCH"] = ABSENT  # the verdict on all criteria together
     verified: list[str] = ABSENT  # types by which criteria were verified
     confidence: str = ABSENT  # the agent's confidence, in its own words
     type: Reversibility = ABSENT  # as `reversibility` in `goal.planned`
-    points: int = ABSENT  # the plan's estimate in points; 0 without one
+    points: int = ABSENT  # the plan's estimate in points; 0 if the plan has no estimate
     alt: str = ABSENT  # another approach, named by the agent
     risk: str = ABSENT  # the most important assumption, named by the agent
     tests_changed: list[str] = ABSENT  # paths of changed files that verify the work

@@ -82,7 +82,7 @@ class BaselineEnded(Event, name="baseline.ended", durable=True):
 
 
 class RecheckStarted(Event, name="recheck.started"):
-    """The run was cut off in its last iteration. At the resume rooda runs the gates once, then ends the run."""
+    """The run was cut off in its last iteration. When it is resumed, rooda runs the gates once and then ends it."""
 
     iteration: int  # the last iteration
 
@@ -107,13 +107,13 @@ class IterationEnded(Event, name="iteration.ended", durable=True):
     # as in `agent.ended`, empty for a raw command
     agent_outcome: Annotated[AgentOutcome, ""]
     message: str  # as in `agent.ended`, empty for a raw command
-    said: str  # the agent's last words, or the reason it gave with FAILURE; empty if the iteration succeeded
+    said: str  # the agent's last words, or the reason that it gave with FAILURE; empty if the iteration succeeded
     gates_failed: str  # as `summary` in `gates.ended`
-    consecutive_failures: int  # after this iteration
+    consecutive_failures: int  # number of failures in a row after this iteration
     failure_threshold: int  # number of consecutive failures at which the run aborts
     commit: str = ABSENT  # only if rooda committed the changes: the commit
     commit_refused: str = ABSENT  # only if git refused to commit the changes: why
-    undone: str = ABSENT  # only if rooda undid the changes: the snapshot that keeps them
+    undone: str = ABSENT  # only if rooda undid the changes: the snapshot that keeps these changes
     # only if a setting needs it for a resume: `gates`, their results as in `baseline.ended`; `stuck`, the iterations in
     # a row without progress; `blocked`, the promises of FAILURE in a row; `tree`, the work tree before the first of
     # these promises; `reason`, the agent's reason in the last one; `base`, the work tree at the last commit by rooda
@@ -144,12 +144,13 @@ class RunEnded(Event, name="run.ended", durable=True):
     note: str  # what was wrong with the prompt, what the agent's CLI said or asked, or which limit was reached
     iterations: int  # iterations completed, earlier sessions included
     max_iterations: int  # the limit, 0 = none
-    consecutive_failures: int  # at the end
+    consecutive_failures: int  # number of failures in a row at the end
     elapsed: float  # seconds that the agents of earlier sessions ran, plus this session's wall time
     timing: Timing  # seconds that each agent ran: `count`, `min`, `max`, `mean`, `stddev` if two or more; empty if none
     cause: EndCause = ABSENT
     # only if the run ended at its iteration limit with exit code 1: the last iteration, with fields of
-    # `iteration.ended`; if it is not on record, only `gates_failed`, the gates that were red before the first iteration
+    # `iteration.ended`; if the log has no record of it, only `gates_failed`, the gates that were red before the first
+    # iteration
     last: LastIteration = ABSENT
     blocked: int = ABSENT  # only if the reason is `blocked`: number of promises of FAILURE in a row
     stuck: int = ABSENT  # only if the reason is `stuck`: number of iterations in a row without progress

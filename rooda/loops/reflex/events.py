@@ -99,13 +99,13 @@ class ReflexBlock(Event, name="reflex.block"):
 class ReflexBoundary(Event, name="reflex.boundary"):
     """All state is on disk: a good moment to interrupt the loop."""
 
-    switched: bool  # true: phase A has just passed
+    switched: bool  # true: the loop has just passed level A and switched to level B
 
 
 class RunEnded(Event, name="run.ended", durable=True):
     status: Annotated[str, "completed", "stopped", "failed", "running"]  # `running`: the loop can be resumed
-    # why the session ended: `stop_reason` if the loop ended; `signal`, `limit`, `error` or `files` if it can be
-    # resumed; `gone` if the loop's files were deleted
+    # why the session ended: `stop_reason` if the loop ended; `signal`, `limit`, `error` or `files` if the loop can
+    # be resumed; `gone` if the loop's files were deleted
     reason: str
     note: str  # the reason in words
     stop_reason: str  # as `stop.reason` in `run.json`
@@ -113,7 +113,7 @@ class RunEnded(Event, name="run.ended", durable=True):
     number: int  # the iteration
     max_iterations: int  # the limit
     level: Level  # phase level
-    final_score: str | None  # score of the current artifact, two decimals; null: it was not evaluated
+    final_score: str | None  # score of the current artifact, two decimals; null: the artifact was not evaluated
     last_evaluated_score: str | None  # score of the last evaluated artifact, if `final_score` is null
     # only after `iteration_limit`: `threshold`, `gap`, `blocking` rules, `passed_rules`, `total_rules`
     distance: Distance = ABSENT
