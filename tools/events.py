@@ -55,7 +55,7 @@ state.saved
   budget.exceeded                 if the prompt has more tokens than token_budget
   agent.started
   agent.ended
-  output.truncated                if a raw command printed more than max_output_buffer
+  output.truncated                if a raw command (ai_cmd) printed more than max_output_buffer
   transcript.replaced             if the transcript's file was deleted or replaced while the call ran
   gate.started, gate.ended        for each gate, if the agent succeeded
   gates.ended

@@ -171,9 +171,9 @@ class BudgetExceeded(Event, name="budget.exceeded"):
 class AgentStarted(Event, name="agent.started"):
     phase: Literal["execute"]  # part of the iteration
     call: str  # as in `ROODA_CALL`: `iteration`, `plan`, `step`, …
-    # the file with stdout and stderr; for a raw command of a reflex loop, flow or goal with stdout only
+    # the file with stdout and stderr; for a raw command (`ai_cmd`) of a reflex loop, flow or goal with stdout only
     transcript: str
-    agent: str  # name of the agent in the settings, empty for a raw command
+    agent: str  # name of the agent in the settings, empty for a raw command (`ai_cmd`)
     output: str  # format of the transcript: `text`, `claude`, …
     model: str  # the model requested, empty if the CLI chooses
 
@@ -341,7 +341,8 @@ class SandboxChosen(Event, name="sandbox.chosen"):
 class QuestionAsked(Event, name="question.asked"):
     """rooda asks the user a question."""
 
-    gate: QuestionGate  # the subject of the question; `checks` in a reflex loop, all others in a goal
+    # the subject of the question; `checks` in a reflex loop, all others in a goal: see [goal.md](goal.md#pauses)
+    gate: QuestionGate
     text: str  # the question
     lines: list[str]  # the lines shown above the question
     hint: str  # `[Y/n]`, `[y/N]`, or empty for a free answer
@@ -350,7 +351,8 @@ class QuestionAsked(Event, name="question.asked"):
 
 
 class QuestionAnswered(Event, name="question.answered"):
-    gate: QuestionGate  # the subject of the question; `checks` in a reflex loop, all others in a goal
+    # the subject of the question; `checks` in a reflex loop, all others in a goal: see [goal.md](goal.md#pauses)
+    gate: QuestionGate
     answer: str | None  # `y`, `n`, the text entered, or null if there was no answer
 
 

@@ -43,7 +43,7 @@ class GoalScored(Event, name="goal.scored"):
 
 
 class GoalPlanned(Event, name="goal.planned"):
-    reversibility: Reversibility  # how hard the work is to undo
+    reversibility: Reversibility  # how hard the work is to undo: 2A (easy), 2B or 1 (hard)
     criteria: list[CriterionMethod]  # `name` and `method` of each criterion
     steps: list[str]  # names of the steps
     gate: str  # the kind of evidence that the workflow needs
@@ -163,9 +163,9 @@ class RunEnded(Event, name="run.ended", durable=True):
     done: int = ABSENT  # number of steps accepted
     remaining: int = ABSENT  # number of steps left
     criteria: Mapping[str, bool] = ABSENT  # per criterion: true if met
-    claimed: list[str] = ABSENT  # names of criteria that hold only according to the agent, without evidence
+    claimed: list[str] = ABSENT  # names of criteria that are met only by assumption, without evidence
     verdict: Annotated[str, "SHIP", "MONITOR", "RESEARCH"] = ABSENT  # the verdict on all criteria together
-    verified: list[str] = ABSENT  # types by which criteria were verified
+    verified: list[str] = ABSENT  # types of verification by which criteria were met
     confidence: str = ABSENT  # the agent's confidence, in its own words
     type: Reversibility = ABSENT  # as `reversibility` in `goal.planned`
     points: int = ABSENT  # the plan's estimate in points; 0 if the plan has no estimate
