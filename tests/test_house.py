@@ -4,6 +4,7 @@ import ast
 import functools
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -338,6 +339,16 @@ def test_functions_are_short() -> None:
         if (node.end_lineno or 0) - node.lineno >= LONGEST_FUNCTION
     ]
     assert not faults, "\n".join(faults)
+
+
+def test_no_group_is_possessive() -> None:
+    """Python before 3.11.5 goes on at a wrong place after a possessive group of which a part had matched."""
+    found = [
+        f"{path.relative_to(ROOT)}: {match[0]}"
+        for path in (ROOT / "rooda").rglob("*.py")
+        for match in re.finditer(r"(?<!\\)\)(?:[*+?]|\{[0-9,]+\})\+|\(\?>", path.read_text())
+    ]
+    assert found == []
 
 
 def test_the_map_explains_long_modules() -> None:

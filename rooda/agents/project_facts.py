@@ -147,7 +147,7 @@ def _yaml(text: str) -> Any:
     return document.value
 
 
-_STRING = r'("(?:[^"\\]|\\.)*+(?:"|\\?\Z))'
+_STRING = r'("(?:[^"\\]|\\.)*(?:"|\\?\Z))'
 _COMMENTS = rf"(?s){_STRING}|//[^\n]*|/\*(?:.*?\*/|.*)"
 _COMMAS = rf"(?s){_STRING}|,(?=\s*+[}}\]])"
 
@@ -203,7 +203,7 @@ def _is_proxy(name: str) -> bool:
 
 _FENCED = re.compile(r"^[ \t]*```!(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
 _INLINE = re.compile(r"!`([^`\n]+)`")
-_BRACED = re.compile(r"!\{((?:[^{}]|\{[^{}]*+\})*+\}|[^\n]*+)")
+_BRACED = re.compile(r"!\{((?:[^{}]|\{[^{}]*+\})*\}|[^\n]*+)")
 _FRONT = r"(?ms)\s*^---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)"
 # Front matter without any of these starts nothing.
 _FRONT_KEYS = r"(?i)hooks|mcp|env\b|permission|disallowed|\\[xuU]"

@@ -126,7 +126,7 @@ _FORMS = (
 _PRIVATE = "-----BEGIN "
 _PRIVATE_KEY = re.compile("-----BEGIN ([A-Z ]{0,60}+)-----")
 _END = re.compile("-----END [A-Z ]{0,60}+-----")
-_BODY = re.compile(r"(?:(?:[\s\"']|\\++[nrt])++[A-Za-z0-9+/=]{16,}+)++")
+_BODY = re.compile(r"(?:(?:[\s\"']|\\++[nrt])+[A-Za-z0-9+/=]{16,}+)+")
 _IN_ADDRESS = re.compile("(://[^\\s/@:\"'`]{0,200}+:)([^\\s/@\"'`]{1,200}+)(?=@)")
 _TOKEN_IN_ADDRESS = re.compile("(://)([A-Za-z0-9_.~-]{20,200}+)(?=(?::[^\\s/@\"'`]{0,200}+)?@)")
 _LONG_WORD = re.compile("[A-Za-z0-9]{20,}+")

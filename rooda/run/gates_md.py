@@ -21,7 +21,7 @@ _LABEL = re.compile(r"^(?P<name>[^`]*?)\s*(?::|[—–]|(?<=\s)-)\s*$")
 _AFTER = re.compile(  # words after a command that only mean that it must pass
     r"^[\s,.;:—–-]*+(?:$|[(\[{]|(?:(?:must|should|has to|needs to|always|all|it|tests?|checks?|with|the|is|be|and|of"
     r"|code|status|pass(?:es|ing)?|clean(?:ly)?|green|succeeds?|successful(?:ly)?|exits?|returns?|0|zero|no|any|without|errors?|warnings?|"
-    r"failures?|required|before|each|every|commit|finish(?:es|ed)?|run|runs)\b[\s,.;:!-]*+)++$)",
+    r"failures?|required|before|each|every|commit|finish(?:es|ed)?|run|runs)\b[\s,.;:!-]*+)+$)",
     re.I,
 )
 _BULLET = re.compile(r"^\s*+(?:[-*+]|\d{1,3}[.)])\s")

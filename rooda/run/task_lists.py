@@ -374,7 +374,7 @@ def _story(given: Mapping[str, Any], line: int) -> Item:
     return Item(name, title, whole, done, checks, _others(after, name), line)
 
 
-_NAMED = re.compile(r'"(id|title|description)"\s*:\s*("(?:[^"\\]|\\.)*+"|-?\d+)')
+_NAMED = re.compile(r'"(id|title|description)"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+)')
 
 
 def _lines_of(text: str) -> dict[tuple[str, str], int]:

@@ -177,7 +177,7 @@ def find_json(text: str) -> dict[str, Any] | None:
 LEAST, MOST = 3, 5
 LEAST_RULES = 2  # fewest prohibitions in plan, SHAPE.md and pre-check together
 _BLOCK = re.compile(r"^#{2,4}[ \t]++([^\n]+)$(.*?)(?=^#{2,4}[ \t]|\Z)", re.MULTILINE | re.DOTALL)
-_AMENDED = re.compile(r"^[ \t>*-]*+amended(?: text)?+\**+[ \t]*+:\**+[ \t]*+(\S.*)$", re.MULTILINE | re.IGNORECASE)
+_AMENDED = re.compile(r"^[ \t>*-]*+amended(?: text)?\**+[ \t]*+:\**+[ \t]*+(\S.*)$", re.MULTILINE | re.IGNORECASE)
 _FORBIDS = re.compile(r"\b(?:must|may|shall)(?:[ -]?not|n['’]t)\b|\bnever\b", re.IGNORECASE)
 _THEIRS = re.compile(r"^[ \t>*-]*+(?:spec text|misinterpretation)\b.*$", re.MULTILINE | re.IGNORECASE)
 _ITEM = re.compile(r"^[ \t]*+(?:[-*+]|\d++[.)])[ \t]++(\S.*)$", re.MULTILINE)
