@@ -72,7 +72,7 @@ def _is_rebasing(folder: str, branch: str) -> bool:
 
 @lru_cache(maxsize=16)
 def _found(folder: str) -> Repo:
-    """Find the repository of a checkout. `git status` runs without locks there, so that a kill leaves none."""
+    """Find the repository of a checkout. `git status` takes no locks there, so a killed one leaves no lock file."""
     repo = find(folder)
     return repo._replace(env={**(os.environ if repo.env is None else repo.env), "GIT_OPTIONAL_LOCKS": "0"})
 
@@ -182,7 +182,7 @@ def _is_untouched(change: Change, state: str, entries: dict[str, tuple[str, str]
 def remove_own_locks(repo: Repo, refs: Iterable[str]) -> None:
     """Remove the lock files of refs that only rooda sets; call it once rooda's own commands have ended.
 
-    A killed git leaves them behind. While another git command works in the repository, they stay.
+    A killed git leaves lock files behind. While another git command works in the repository, none is removed.
     """
     left = [path for ref in refs if os.path.lexists(path := os.path.join(repo.common, f"{ref}.lock"))]
     if left and not busy(repo.top):

@@ -76,7 +76,7 @@ def _borrow_objects(inner: str, common: str) -> None:
 
 
 def _keep(lender: Repo, loan: Loan, folder: str, commit: str, has_modules: bool) -> str:
-    """Set the lender's ref for the clone, so that `gc` keeps the objects that the clone borrows; return git's error."""
+    """Set the ref that makes the lender's `gc` keep the objects that the clone borrows; return "" or git's error."""
     if has_modules:
         return publish(loan, folder, commit)
     done = lender.run("update-ref", loan.ref, commit)
@@ -90,7 +90,7 @@ def mark(folder: str, loan: Loan) -> None:
 
 
 def renew(folder: str, loan: Loan) -> None:
-    """Mark the clone again if its mark differs: an agent deleted it, or the repository was moved."""
+    """Mark the clone again if its mark is missing or differs: an agent deleted it, or the repository was moved."""
     if loan_of(folder) != loan and os.path.isdir(os.path.join(folder, ".git", "objects", "info")):
         _borrow_objects(os.path.join(folder, ".git"), loan.common)
         mark(folder, loan)

@@ -99,9 +99,9 @@ def warning(cwd: str) -> str:
     more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     names = ", ".join(sorted({*found.values()}))
     return (
-        f"git filters that the repository itself defines are not run ({names}); their files are "
-        f"saved and restored as they are: {', '.join(sorted(found)[:SHOWN])}{more}. Filters in your own settings are "
-        "run: git config --global"
+        f"git filters that the repository itself defines are not run ({names}); the files that "
+        f"they cover are saved and restored unchanged: {', '.join(sorted(found)[:SHOWN])}{more}. Filters in your own "
+        "settings are run: git config --global"
     )
 
 

@@ -51,7 +51,7 @@ def _plain(row: str) -> str:
 
 
 def commit(repo: Repo, base: str, now: str, text: str) -> Committed:
-    """Commit the paths that differ between the trees `base` and `now` and from HEAD; other changes stay as they are."""
+    """Commit the paths that changed from tree `base` to tree `now` and differ from HEAD; leave other changes alone."""
     if what := unfinished(repo):
         return Committed(refused=f"{what} is not finished")
     changed = _changed(repo, base, now)

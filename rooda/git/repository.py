@@ -86,7 +86,7 @@ def find(workspace: str) -> Repo:
 
 
 def find_at(top: str) -> Repo:
-    """Return the work tree at this folder; GitProblem if it is missing, even if another one is around the folder."""
+    """Return the work tree at this folder; GitProblem if it is missing, even if another one contains the folder."""
     repo = find(top)
     if os.path.realpath(repo.top) != os.path.realpath(top):
         raise GitProblem(f"{top} is no longer a repository")
@@ -115,7 +115,7 @@ def tracks(workspace: str, folder: str) -> bool:
 
 
 def read_head(repo: Repo) -> Head:
-    """Return commit and branch of HEAD, read from git's files if possible, which saves a process."""
+    """Return the commit and the branch of HEAD, read from git's files where possible, which saves a process."""
     try:
         branch = files.text(os.path.join(repo.folder, "HEAD")).strip().removeprefix(f"ref: {_HEADS}")
         commit = files.text(os.path.join(repo.common, _HEADS, branch)).strip()

@@ -126,7 +126,7 @@ def turns(run: Iterable[Snapshot]) -> list[Turn]:
 
 
 def undo_position(run: Sequence[Snapshot]) -> int:
-    """Return the iteration that the last undo went back to; without one, the number after the last iteration."""
+    """Return the iteration that the last undo went back to; without an undo, the number after the last iteration."""
     newest = max(run, key=lambda snapshot: snapshot.number)
     return newest.iteration if newest.moment == UNDO else max(each.iteration for each in run) + 1
 

@@ -33,7 +33,7 @@ def index_of(repo: Repo, family: str) -> str:
 
 
 def place_of(repo: Repo) -> str:
-    """Return a string that identifies the work tree and the workspace in it, even if the repository is moved."""
+    """Return an identifier of the work tree and the workspace in it, which stays the same if the repository moves."""
     own = "" if os.path.realpath(repo.folder) == os.path.realpath(repo.common) else os.path.basename(repo.folder)
     return f"{own}:{escape_line(repo.prefix)}"
 
@@ -47,7 +47,7 @@ def prepare_index(repo: Repo, family: str) -> str:
 
 
 def commit_snapshot(repo: Repo, made: Snapshot, before: str = "") -> str:
-    """Commit a snapshot and return the commit; parents that an agent has deleted (refs and git gc) are left out."""
+    """Commit a snapshot and return the commit; parents that an agent has deleted (refs, then git gc) are left out."""
     repo, text = (
         repo._replace(env={**(repo.env or os.environ), **command.DEFAULT_IDENTITY}),
         files.to_bytes(message(made)),
@@ -121,7 +121,7 @@ class SnapshotTaker:
         return f"{name} was {f'moved to {commit[:12]}' if commit else 'deleted'}; put back to {last.commit[:12]}"
 
     def save(self, seen: Reading, iteration: int, moment: str) -> tuple[Snapshot, bool]:
-        """Save this tree as the run's next snapshot; return the snapshot, and False if it is the same as the last."""
+        """Save this tree as the run's next snapshot; return it and True, or the last one and False if equal."""
         last = self.last
         if last and (last.tree, last.iteration, last.moment) == (seen.tree, iteration, moment):
             return last, False

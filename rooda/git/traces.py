@@ -41,7 +41,7 @@ def head_commit(workspace: str) -> str:
 
 
 def merging(workspace: str) -> list[str]:
-    """Return the commits that an unfinished merge in the work tree around the workspace brings."""
+    """Return the commits that an unfinished merge in the work tree around the workspace merges."""
     folder = _git_folder(os.path.realpath(workspace))
     text = _text(os.path.join(folder, "MERGE_HEAD")) if folder else ""
     return re.findall(r"(?m)^[0-9a-f]{40,64}$", text)
@@ -54,7 +54,7 @@ def commit_of_ref(common: str, ref: str) -> str:
 
 
 def refs(common: str, starts: Iterable[str]) -> dict[str, str]:
-    """Return the refs that begin so and their objects, from the files of a repository's git folder.
+    """Return the refs that begin with one of `starts`, and their objects, from the files of a repository's git folder.
 
     `starts`: full names of refs, or of folders, which end with a slash. Not for repositories with a reftable.
     """
@@ -124,7 +124,7 @@ CLONE_MARK = "rooda-clone.json"  # in the git folder of a clone that rooda made
 
 
 def clone_around(workspace: str) -> str:
-    """Return the top of the clone of a task around this folder; "" if there is none. Only its signature proves it."""
+    """Return the top of the clone of a task around this folder; "" if there is none. The signature isn't checked."""
     top = upward(os.path.realpath(workspace))[-1]
     return top if os.path.lexists(os.path.join(top, ".git", CLONE_MARK)) else ""
 

@@ -15,7 +15,10 @@ _OWN = (".rooda/", ".loop/", ".ai-factory/", ".ai-loop/")  # files of loops
 
 
 def beginning(workspace: str) -> Json:
-    """Return `head` and `dirty`, the uncommitted files with size and time of change; {} without a commit or git."""
+    """Return `head`, and `dirty`: size and modification time of each uncommitted file.
+
+    {} if there is no git repository, no commit, or too many uncommitted files.
+    """
     head = head_commit(workspace)
     status = _git(workspace, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all") if head else None
     if status is None:

@@ -26,7 +26,7 @@ def agent_of(look: Lookup) -> Agent | None:
 def _fallback(look: Lookup, agent: Agent) -> tuple[Agent, ...]:
     """Return the agents to use while the account of `agent` is at a usage limit, each with its own model.
 
-    The list of the procedure or kind of loop comes first, then the agent's own list, then that of [loop].
+    Only one list is used: that of the procedure or kind of loop, else the agent's own list, else that of [loop].
     """
     found = look.find("fallback")
     if found is None or found.path[0] == "loop":
@@ -38,7 +38,7 @@ def _fallback(look: Lookup, agent: Agent) -> tuple[Agent, ...]:
 
 
 def _own(settings: Settings, agent: str, key: str) -> Found | None:
-    """Return a setting from the agent's table, or from the table that it inherits the setting from (`like`)."""
+    """Return a setting from the agent's own table, or from that of the agent that it inherits from (`like`)."""
     name = settings.definer(agent, key)
     for layer in settings.layers:
         if key in (table := layer.table("agents", name)):
@@ -62,7 +62,7 @@ def agents(settings: Settings) -> list[str]:
 
 
 def agent_named(settings: Settings, name: str) -> Agent | None:
-    """Return the agent defined in [agents] or else [ai_cmd_aliases]; None if it is unknown or has no command."""
+    """Return the agent defined in [agents] or else [ai_cmd_aliases]; None if the name is unknown or has no command."""
     table = settings.agents().get(name, {})
     if command := table.get("command"):
         path = ("agents", settings.definer(name, "command"), "command")
@@ -79,7 +79,7 @@ def translate_model(settings: Settings, word: str) -> str:
 
 
 def _as_value(name: str, kind: str) -> str:
-    """Return a name for use on an agent's command line; ConfigProblem if the CLI would parse it as an option."""
+    """Return a name for use on an agent's command line; ConfigProblem if the CLI would parse the name as an option."""
     if name.startswith("-"):
         raise ConfigProblem(f"the {kind} {name!r} begins with '-', so the agent takes it for an option", "Correct it.")
     return name
@@ -192,8 +192,8 @@ def _model(look: Lookup, agent: Agent) -> str:
 def with_program_path(settings: Settings, path: Path, command: str) -> str:
     """Return a command from a settings file, with a program path that is relative to that file made absolute.
 
-    `path`: the key that has the command. If no program is at that path, the command is returned unchanged; its path is
-    then relative to the workspace, in which it is started.
+    `path`: the key of the command. If the settings file's folder has no such program, the command is returned
+    unchanged; the program's path is then relative to the workspace, in which the command is started.
     """
     folder = settings.folder(path) if os.sep in command else ""
     if not folder or os.path.realpath(folder) == os.path.realpath(settings.workspace):
@@ -272,8 +272,8 @@ def _ignoring_project(settings: Settings, agent: Agent, table: dict[str, Any]) -
     program = _program(agent).removesuffix("-acp").removesuffix("-agent")  # an adapter's CLI reads the files
     if program in settings.own_files:
         raise ConfigProblem(
-            f"{program} has settings here that are not trusted, and no option to ignore them; nothing was started",
-            "Look at them: rooda trust --show. Trust them, remove them, or choose another agent.",
+            f"{program} has untrusted settings here, and no option that makes it ignore them; nothing was started",
+            "See the settings: rooda trust --show. Trust them, remove them, or choose another agent.",
         )
     return ""
 

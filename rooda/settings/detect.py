@@ -150,7 +150,7 @@ def _unittest(folder: str) -> str:
 
 
 def _scripts(folder: str) -> Iterator[Gates]:
-    """Yield the tests of a folder of Python files without project files."""
+    """Yield a gate that runs the tests of a folder that has Python files but no project files."""
     names = glob.glob("test*.py", root_dir=folder)
     if any("import unittest" in _text(folder, name) for name in names):
         yield Gates("Python", ("python3 -m unittest",))

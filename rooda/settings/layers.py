@@ -101,7 +101,7 @@ def user_file(environ: Mapping[str, str]) -> str:
 
 
 def users_own(table: str, environ: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return a table of the user's own file; {} if it has none, or can't be read."""
+    """Return a table of the user's own settings file; {} if the table is missing or the file can't be read."""
     try:
         text = files.text(user_file(environ), workspace_files.TEXT)
         found = parse(text.removeprefix("\ufeff"))[0].get(table, {}) if f"[{table}" in text else {}
@@ -251,7 +251,7 @@ def load(workspace: str, config: str | None, environ: Mapping[str, str] | None, 
 
 
 def _unread(workspace: str, environ: Mapping[str, str]) -> list[str]:
-    """Return a warning for each settings file of an older program named rooda, whose format is not read."""
+    """Return a warning for each settings file in the format of an older program named rooda, which is not read."""
     folders = [*upward(workspace), os.path.dirname(user_file(environ))]
     if not any(os.path.lexists(os.path.join(folder, OLDER_FILE)) for folder in folders):
         return []
@@ -300,7 +300,7 @@ def workspace_word(workspace: str, environ: Mapping[str, str]) -> str:
 
 
 def _data(workspace: str, source: Source) -> bytes:
-    """Return the content of a settings file. That of a workspace must not be a link to a path outside of it."""
+    """Return the content of a settings file. In a workspace, the file must not be a link that leads out of it."""
     if source.tier == WORKSPACE:
         return workspace_files.read(workspace, source.path)
     return files.read(source.path, workspace_files.TEXT)
@@ -317,7 +317,7 @@ class _File(NamedTuple):
 
 @cache
 def _shipped(data: bytes) -> dict[str, Any]:
-    """Parse a settings file that ships with rooda; a start loads the settings up to three times."""
+    """Parse a settings file that ships with rooda. Cached, since a start loads the settings up to three times."""
     import tomllib
 
     return tomllib.loads(data.decode())

@@ -70,7 +70,7 @@ class Lookup(NamedTuple):
         return chosen and Found(chosen.table[key], chosen.layer, (*chosen.path, key))
 
     def merged(self, key: str) -> dict[str, Any]:
-        """Return a table setting such as `parameters`, merged from all tables."""
+        """Return a setting that is itself a table, such as `parameters`, merged from all configuration tables."""
         merged: dict[str, Any] = {}
         for table, _, _ in reversed(self.tables):
             merged = merge(merged, table.get(key, {}))
@@ -109,7 +109,7 @@ def origins(settings: Settings) -> list[tuple[str, Any, str]]:
 
 
 def agents_in_use(settings: Settings) -> set[str]:
-    """Return the agents that the user's layers change or choose, with those that these inherit from or fall back to."""
+    """Return the agents that the user's layers change or choose, and those that they inherit from or fall back to."""
     agents, found = settings.table("agents"), set[str]()
     named = [name for layer in settings.written for name in layer.table("agents")]
     for name in tables(settings.own_keys):

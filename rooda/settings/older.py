@@ -57,8 +57,8 @@ def convert(text: str, path: str, target: str, built_in: Mapping[str, Any]) -> C
     if document.faults:
         raise ConfigProblem("\n".join(f"{path}:{fault.line}: {fault.text}" for fault in document.faults))
     if not isinstance(document.value, dict) or not {"procedures", "loop", *_ALIASES, *_COMMANDS} & {*document.value}:
-        hint = "It has the tables loop, procedures and ai_cmd_aliases."
-        raise ConfigProblem(f"{path} is not a rooda-config.yml: it has none of its tables.", hint)
+        hint = "A rooda-config.yml has the tables loop, procedures and ai_cmd_aliases."
+        raise ConfigProblem(f"{path} is not a rooda-config.yml: it has none of the expected tables.", hint)
     return _Converter(document, path, target, built_in).converted()
 
 
@@ -141,7 +141,7 @@ class _Converter:
         return ["\n".join(["[loop]", *rows])] if rows else []
 
     def _numbers(self, path: tuple[str, ...], table: Mapping[str, Any], dated: bool = False) -> list[str]:
-        """Return the line with the iteration limit. `dated`: the file's form has DEFAULT_LIMIT as its default."""
+        """Return the line with the iteration limit. `dated`: in this form of the file, the default is DEFAULT_LIMIT."""
         mode = table.get("iteration_mode")
         limit = next((table[key] for key in _LIMITS if table.get(key) is not None), None)
         if mode == "unlimited":
@@ -152,7 +152,7 @@ class _Converter:
             return [f"default_iterations = {limit}"]
         if limit is not None:
             self._leave((*path, next(key for key in _LIMITS if key in table)), "it must be a whole number")
-        return [f"default_iterations = {DEFAULT_LIMIT}  # the default of the program that read it"] if dated else []
+        return [f"default_iterations = {DEFAULT_LIMIT}  # the default of the older rooda"] if dated else []
 
     def _same(self, path: tuple[str, ...], table: Mapping[str, Any], keys: tuple[str, ...]) -> list[str]:
         """Return lines for the keys that have the same name and meaning in rooda.toml."""

@@ -81,7 +81,7 @@ def _noting_loads(notes: _Notes) -> Callable[[str], Tree]:
 
 
 def _parse_key(notes: _Notes, original: Any) -> Any:
-    """Wrap tomllib's key parser to reject dotted keys with very many parts, which take it quadratic time."""
+    """Wrap tomllib's key parser to reject dotted keys with very many parts, which tomllib parses in quadratic time."""
     import re
 
     long = re.compile(rf"""(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{DEEPEST}}}""", re.ASCII)

@@ -99,7 +99,7 @@ class Doubts:
         self.notes = [note for note in self.notes if note.is_open]
 
     def _left(self, note: Note) -> tuple[set[Identity], list[Fact]]:
-        """Return the changes that have not been reverted; changes in files that were not searched now are kept."""
+        """Return the changes that have not been reverted, and all changes in files that were not searched this time."""
         now, seen = self._seen.identities, self._seen
         appeared = {each for each in note.appeared if each in now or not seen.covers(each[0])}
         return appeared, [fact for fact in note.vanished if fact.identity not in now]
@@ -143,7 +143,7 @@ def _files(folder: str) -> list[str]:
 
 
 def _moves(data: dict[str, Any], folders: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the old and the current path of each folder of a run that is one of `folders`."""
+    """Yield (recorded path, current path) of each folder in the run's note that is one of `folders`, even if moved."""
     by_inode = {files.fingerprint(folder)[:2]: folder for folder in folders}
     for path, *inode in trust_watch.places_of(data):
         if found := path if path in folders else by_inode.get((*inode,)):

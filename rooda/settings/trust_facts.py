@@ -42,7 +42,7 @@ class Reader(NamedTuple):
     below: Callable[[Path], list[Any]]  # returns the value that would apply without the file
 
     def read(self, data: bytes) -> list[Fact]:
-        """Return the facts in an older version; for an invalid one, a fact without a name: it covers the file."""
+        """Return the facts in an older version; if it is invalid, one fact without a name for the whole file."""
         try:
             tree, lines = parse(data.decode().removeprefix("\ufeff"))
             rename_old_keys(tree, lines)
@@ -51,7 +51,7 @@ class Reader(NamedTuple):
             return [Fact(self.file, "", "can't be read", "settings")] if data else []
 
     def hidden(self) -> list[Fact]:
-        """Return the fact that this file replaces another settings file, with its gates and limits."""
+        """Return the fact that this file replaces another settings file, including that file's gates and limits."""
         value = f"replaces {self.hides}"
         return [Fact(self.file, "file", value, "settings")] if self.hides else []
 

@@ -45,7 +45,7 @@ class Record:
         return tuple(table(self.data.get("versions")).get(name, ()))
 
     def settle(self, seen: Seen, versions: Mapping[str, Sequence[str]], revoked: bool = False) -> str:
-        """Record these facts as trusted, or trust as revoked; return an error if the state folder can't be written."""
+        """Record these facts as trusted, or the trust as revoked; return an error if writing fails, else ""."""
         known = sorted(self.known | seen.identities)
         elsewhere = [fact for fact in self.last if not seen.covers(fact.file)]
         new = {
@@ -64,7 +64,7 @@ class Record:
     # Facts of single files, which `rooda trust` shows and accepts after a start has asked about them
 
     def ask_later(self, seen: Seen) -> None:
-        """Save the facts that the user was asked about."""
+        """Save the facts that the user was asked about, so that a later `rooda trust` can confirm exactly these."""
         trust_watch.write(self.folder, PENDING, {"facts": rows(seen.facts)})
 
     def pending(self) -> list[Fact]:

@@ -98,7 +98,7 @@ def _of_layer(settings: Settings, layer: layers.Layer, top: str) -> list[tuple[P
 
 
 def _inside(path: str, top: str) -> str:
-    """Return the folder in which a settings file's prompts may be: a task uses those of the user's checkout."""
+    """Return the folder that a settings file's prompts may be in. A task's settings file is in the user's checkout."""
     main = main_of(top)
     return main if main and _below(path, main) and not _below(path, top) else top
 
@@ -126,7 +126,7 @@ def _renamed(fact: Fact, top: str) -> Fact:
 
 
 def _of_cli(fact: Fact, top: str) -> Fact:
-    """Return a renamed fact from an agent CLI's own file; a fact that only restricts the agent is harmless."""
+    """Rename the file of a fact about an agent CLI, and mark the fact as harmless if it only restricts the agent."""
     return _renamed(fact, top)._replace(harmless=fact.harmless or fact.restrains)
 
 

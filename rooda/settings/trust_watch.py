@@ -70,7 +70,7 @@ def _names(folder: str) -> list[str]:
 
 
 def remember(settings: Settings, config: str | None, seen: "Seen", facts: list[Any], links: Iterable[str]) -> None:
-    """Save the trusted facts, with the stats of all files that they may come from."""
+    """Save the trusted facts, with the stats of all files that the facts may come from."""
     folders = upward(settings.workspace)
     paths = {os.path.abspath(source.path) for source in seen.sources.values()}
     paths |= {layer.path for layer in settings.layers if layer.path}

@@ -77,7 +77,7 @@ EDITS = 2  # characters by which a misspelt key may differ from the right one
 
 
 def is_near(word: str, known: Iterable[str]) -> bool:
-    """True if a key differs from a known one by at most EDITS edits and half the length of the shorter name."""
+    """True if a key differs from a known one by at most EDITS edits, and at most half the length of the shorter key."""
     return Hints.left > 0 and any(_is_misspelt(word, name) for name in known)
 
 

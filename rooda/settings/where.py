@@ -24,7 +24,7 @@ class Where(NamedTuple):
 def nearest(current: str, config: str | None, is_used: "Callable[[str], bool]") -> Where:
     """Return the folder of the nearest rooda.toml as the workspace; without one, the current directory.
 
-    `is_used`: returns True for a folder with an unfinished run; such a current directory is the workspace.
+    `is_used`: returns True for a folder with an unfinished run. If the current directory has one, it is the workspace.
     """
     if os.path.lexists(os.path.join(current, FILE)):
         return Where(current, config)
