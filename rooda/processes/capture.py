@@ -88,7 +88,7 @@ def _conversation(
 ) -> Captured:
     """Write to a program and read from it until it ends or breaks a limit.
 
-    A descriptor of the process tells its end at once; `Popen.wait` with a timeout would notice it a millisecond later.
+    A descriptor of the process reports its end at once; `Popen.wait` with a timeout would need a millisecond longer.
     """
     talk = _Talk(child, stdin, limits.most + 1 if limits.most else 0)
     begun = heard = clock.monotonic()

@@ -1,4 +1,4 @@
-"""Runs a small parent process with a dead man's handle: unless proofs of life keep coming, everything below it dies.
+"""Runs a small parent process with a dead man's handle: it kills its descendants unless proofs of life keep coming.
 
 A proof has the moment at which it was requested, and how long it is valid; both arrive through a pipe. What counts is
 the gap between two proofs, so that a machine that was frozen is noticed although its worker sends a new proof as
@@ -66,7 +66,7 @@ def announce_exit(code: int) -> None:
 def end_without_guardian() -> None:
     """Kill this process and all its descendants, in the guardian's place.
 
-    A child does it: first it stops this process, so that nothing here takes the death of an agent for its result.
+    A forked child does this. It stops this process first, so that nothing here takes an agent's death for a result.
     """
     worker = os.getpid()
     if os.fork():

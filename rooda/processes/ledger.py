@@ -95,7 +95,7 @@ class Survivors(NamedTuple):
 
 
 def end_survivors(ledger: dict[str, Any], is_run: Callable[[str], bool]) -> Survivors | None:
-    """End every process that provably belongs to the ledger's run; None if none is alive. `is_run` checks its ID."""
+    """End every process that provably belongs to the ledger's run; None if none is alive. `is_run` checks an ID."""
     run, calls = ledger.get("run"), ledger.get("calls")
     if not isinstance(run, str) or not isinstance(calls, list) or ledger.get("boot") != table.boot():
         return None
@@ -136,8 +136,8 @@ def _recorded(calls: list[Any]) -> dict[int, object]:
 class _RunProcesses:
     """Finds a run's processes: those in the ledger, their groups, sessions and descendants, and all marked ones.
 
-    A group or session ID is proof only while its leader runs, since it can be reused later. So these are searched
-    once, and each process found is identified by its own start time from then on.
+    A group or session ID is proof only while its leader runs, since it can be reused later. So groups and
+    sessions are searched once, and each process found is identified by its own start time from then on.
     """
 
     def __init__(self, run: str, recorded: dict[int, object]) -> None:

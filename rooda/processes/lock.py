@@ -1,6 +1,6 @@
 """Holds a file lock per loop until the process ends. The file describes the owner and the processes it started.
 
-An agent can delete `.rooda`, so a second lock is held in the user's state folder. It describes the owner and the run.
+An agent can delete `.rooda`, so a second lock is held in the user's state folder. Its file, too, describes the owner.
 """
 
 import binascii
@@ -31,7 +31,7 @@ class Lock:
         self.problem = second.problem
 
     def write_owner(self) -> None:
-        """Write the owner to the lock file. The last run's ledger stays until a run starts: rooda may ask first."""
+        """Write the owner to the lock file. Keep the last run's ledger: rooda may ask the user before a run starts."""
         us = _own_identity()
         calls = self.before.get("calls", []) if self.before.get("boot") == us["boot"] else []
         self._facts = {**us, "run": self.before.get("run"), "calls": calls}
@@ -47,7 +47,7 @@ class Lock:
         self._write()
 
     def note_asking(self, asks: bool) -> None:
-        """Record whether the owner waits for the user's answer. Until then no run can be stopped."""
+        """Record whether the owner waits for the user's answer. Until the answer there is no run to stop."""
         self._facts = {**self._facts, "asks": asks}
         self._second.write(self._facts, self._path)
         self._write()

@@ -54,7 +54,7 @@ def _words(mount: Mount) -> tuple[str, ...]:
 
 @cache
 def empty_file() -> str:
-    """Return the path of an empty file that hides others. A mounted /dev/null can't be opened, so programs fail."""
+    """Return the path of an empty file to mount over others. /dev/null would not do: mounted, it can't be opened."""
     path = os.path.join(dirs.make_state(), "empty")
     if not os.path.lexists(path):
         files.replace(path, b"", 0o400, synced=False)
@@ -144,7 +144,7 @@ class Gate:
         self.words = ("--info-fd", str(telling), "--block-fd", str(waiting))
 
     def admit(self) -> None:
-        """Let the proxy listen in the network of the process, then let the process begin, even if that fails."""
+        """Let the proxy listen in the network of the process, then let the process begin, even if the proxy can't."""
         try:
             said = b""
             while b"}" not in said and (more := os.read(self._told, 4096)):

@@ -146,7 +146,7 @@ class Signals:
             pass
 
     def stop_self(self) -> None:
-        """Stop this process until the user continues it; run time limits exclude this time.
+        """Stop this process until the user continues it; the run's time limits exclude this time.
 
         If SIGCONT arrives just before our own SIGSTOP, we would sleep forever, so the guardian wakes us.
         """

@@ -250,7 +250,7 @@ class _Task:
         self._next, self._until = self._kill, self._kill_at
 
     def _group(self) -> int:
-        """Return the group that gets signals; in a sandbox that of the program, since bubblewrap's death kills it."""
+        """Return the group that gets signals: in a sandbox the program's, since bubblewrap's death would kill it."""
         return table.first_inside(self.pid) if self.spec.walled else self.pid
 
     def _kill(self, everything: bool) -> None:
@@ -263,7 +263,7 @@ class _Task:
 
     @property
     def grace_left(self) -> float:
-        """The seconds that its descendants have to end: what is left of the grace if the process had to end itself."""
+        """The seconds that descendants have to end: the whole grace, or what is left if rooda ended the process."""
         return max(self._kill_at - clock.monotonic(), 0.0) if self._reason else self.spec.grace
 
     def close(self) -> None:
