@@ -57,7 +57,7 @@ _DATES = tuple(
 
 
 class Moment(NamedTuple):
-    """A wall-clock time parsed from a message; year and month are 0 if it names none."""
+    """A wall-clock time parsed from a message; year and month are 0 if the message names none."""
 
     year: int
     month: int
@@ -101,7 +101,7 @@ def _reset_time(text: str, now: float, to_epoch: ToEpoch) -> float | None:
 
 
 def _dates_after(word: str) -> tuple[str, ...]:
-    """Return the date and time patterns to try after a word; after `in` none, as `in 10 organizations` would match."""
+    """Return the date and time patterns to try after a word; none after `in`: `in 10 organizations` would match."""
     return () if word == "in" else _DATES
 
 

@@ -109,7 +109,7 @@ def _spec(call: Call, context: CallContext, report_start: OnStart, watches: _Wat
 
 
 def _base(agent: Agent, context: CallContext, transcript: str) -> Mapping[str, str]:
-    """Return the environment of the run, with what makes the agent part of its telemetry."""
+    """Return the run's environment, with the variables that make the agent part of the run's telemetry."""
     tracing, env = context.tracing, context.env
     return {**env, **tracing.environment(agent, transcript, env)} if tracing else env
 
@@ -190,7 +190,7 @@ def _argv(call: Call, transcript: str) -> list[str]:
 
 
 def _acp_client(agent: Agent) -> list[str]:
-    """Return the command of the ACP client, which runs the agent; without an option for the model, it selects it."""
+    """Return the command of the ACP client, which runs the agent, and selects the model if its command doesn't."""
     import json
 
     from rooda.processes import detach

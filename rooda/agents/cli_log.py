@@ -30,7 +30,7 @@ def path_of(agent: Agent, env: Mapping[str, str]) -> str:
 
 
 def mark(agent: Agent, env: Mapping[str, str]) -> Mark:
-    """Return the present end of the agent's log; empty if its reader can't read errors there."""
+    """Return the present end of the agent's log; an empty mark if rooda can't read errors in that CLI's log."""
     if not agent.log or reader(agent.output).log_error is None:
         return Mark()
     path = path_of(agent, env)

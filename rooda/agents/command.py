@@ -18,7 +18,7 @@ _OF_A_CALL = ("{report}", "{session}")
 def argv(agent: Agent, prompt: str | None = None, transcript: str = "") -> list[str]:
     """Return the command line; `prompt` (its text, its path, or None if it comes by stdin) fills {prompt}.
 
-    `transcript`, the path of the call's output, decides {report} and {session}; without it they stay as they are.
+    `transcript`, the path of the call's output, decides {report} and {session}, which are not filled in without it.
     """
     fillings = {"model": agent.model or None, "prompt": prompt, "python": sys.executable}
     fillings |= {"report": "{report}", "session": "{session}"} if not transcript else _of_call(transcript)

@@ -63,7 +63,7 @@ SILENCE_LOOK = 60.0  # seconds between looks at most
 
 
 class _Watched:
-    """The output of one call, and since when it has not grown."""
+    """The output of one call, and the time since which the output has not grown."""
 
     def __init__(self, source: str | int, log: str) -> None:
         self.source, self.log, self.size, self.reported = source, log, 0, False

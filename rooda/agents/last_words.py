@@ -10,7 +10,7 @@ _TAG = re.compile("<promise>(?:SUCCESS|FAILURE)</promise>")
 
 
 def last_words(reply: Reply) -> str:
-    """Return the end of what the agent said; after FAILURE, the reason that it gave."""
+    """Return the end of what the agent said; after FAILURE, the reason that the agent gave."""
     text = reply.answer.text.strip()
     if reply.promise == "FAILURE":
         before, _, after = text.rpartition(_FAILURE)

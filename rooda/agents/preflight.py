@@ -108,7 +108,7 @@ def describe(agent: Agent, program: str) -> list[str]:
 
 
 def version_of(agent: Agent, program: str) -> str:
-    """Return the program's version; "" if it isn't named like the agent: its option might do something else."""
+    """Return the program's version; "" if the name isn't the agent's: the version option may do something else."""
     from rooda.agents import versions  # loads the process code, which a dry run does not need
 
     option = agent.version if os.path.basename(program) == agent.cli else ""
@@ -116,7 +116,7 @@ def version_of(agent: Agent, program: str) -> str:
 
 
 def who_pays(agent: Agent, env: Mapping[str, str]) -> str:
-    """Return the name of the account that pays, with the last four characters of the key that decides it."""
+    """Return the name of the account that pays, with the last four characters of the key if one pays."""
     for variable, who in agent.billing.items():
         value = env.get(variable, "")
         if value:

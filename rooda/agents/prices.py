@@ -55,7 +55,7 @@ def assumed_cost(known: float | None, declared: float, lengths: tuple[int, int],
 
 
 def cost(usage: Usage | None, model: str, table: Prices) -> float | None:
-    """Return the dollars for these tokens; None if they or the model's price are unknown."""
+    """Return the dollars for these tokens; None if the tokens or the model's price are unknown."""
     price = price_of(model, table)
     if usage is None or price is None:
         return None

@@ -40,7 +40,7 @@ class SessionFiles(NamedTuple):
 
 
 class Report(NamedTuple):
-    """The JSON file in which a CLI reports a call at the end; its command names the place as {report}."""
+    """The JSON file in which a CLI reports a call at the end; the agent's command names the file as {report}."""
 
     file: str  # path below that place; "" if the place is the file itself
     take: Callable[["Json", "Gathered"], None]

@@ -145,7 +145,7 @@ def _edits(call: Call, gathered: "Gathered") -> dict[str, int] | None:
 def _usage(
     call: Call, facts: Facts, gathered: "Gathered", env: Mapping[str, str], transcript: str
 ) -> tuple[Usage | None, str, "prices.Cost"]:
-    """Return usage, model and cost from the transcript, or from the CLI's session file if they are missing."""
+    """Return usage, model and cost from the transcript; usage that it lacks is read from the CLI's session file."""
     from rooda.agents import prices, sessions
 
     shares, model = gathered.shares, facts.model
@@ -169,7 +169,7 @@ def _promise_of_text(call: Call, source: str | int) -> str:
 
 
 def _question_of_text(call: Call, source: str | int) -> str:
-    """Search a raw command's output for a question to a person."""
+    """Search a raw command's output for a question to the user."""
     if not call.may_ask:
         return ""
     try:

@@ -13,7 +13,7 @@ _NUMBER = re.compile(r"\d+\.\d+[\w.+-]*\w")
 
 
 def version_of(program: str, option: str, env: Mapping[str, str]) -> str:
-    """Return a program's version; "" if it has no option for that, or does not answer in time."""
+    """Return a program's version; "" if it has no version option, or does not answer in time."""
     if not option:
         return ""
     slot = _slot(program, option)

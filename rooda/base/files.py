@@ -216,9 +216,9 @@ def open_fifo(path: str, flags: int) -> int:
 
 
 def make_real_folder(top: str, path: str, private: bool = False) -> None:
-    """Create a folder below `top`. Raises UsageProblem if it, or a folder between them, is a link.
+    """Create a folder below `top`. Raises UsageProblem if this folder, or one between it and `top`, is a link.
 
-    With `private`, only the owner gets access, also to existing folders; if run as root, the owner of `top` owns them.
+    With `private`, only the owner gets access, also to existing folders. Root gives the folders to the owner of `top`.
     """
     make_folder(top)
     names = path.split(os.sep)
@@ -443,7 +443,7 @@ def sync(descriptor: int) -> None:
 
 
 def overwrite(descriptor: int, data: bytes) -> None:
-    """Overwrite an open file in one write, padding with blanks. It keeps its disk blocks, so that a sync is cheap."""
+    """Overwrite an open file in one write, padding with blanks. The file keeps its disk blocks, so a sync is cheap."""
     os.pwrite(descriptor, data.ljust(os.fstat(descriptor).st_size), 0)
 
 

@@ -102,7 +102,7 @@ def loads(data: bytes | str, read: Callable[[Any], Any] = json.loads) -> Any:
 
 
 def too_deep(data: bytes | str, value: Any) -> bool:
-    """True if a parsed value is nested more than MAX_DEPTH deep. Searches it only if its JSON has enough brackets."""
+    """True if a parsed value is nested more than MAX_DEPTH deep. Searches it only if `data` has enough brackets."""
     opened = data.count("[") + data.count("{") if isinstance(data, str) else data.count(b"[") + data.count(b"{")
     if opened <= MAX_DEPTH:
         return False

@@ -228,7 +228,7 @@ def hide(text: str) -> str:
 
 
 def _words(text: str) -> str:
-    """Return each word of a text once: shorter to search for signs, none of which has a blank but at its end."""
+    """Return each word of a text once, which is faster to search for signs. Only the end of a sign can be a blank."""
     return " ".join({*text.split()}) + " "
 
 

@@ -16,7 +16,7 @@ from rooda.processes.supervise import NOT_FOUND, NOT_RUNNABLE
 
 
 def main(settings: str, *argv: str) -> int:
-    """Return 0 if the agent answered the prompt, else its exit code, or 1 if that is 0."""
+    """Return 0 if the agent answered the prompt, else the agent's exit code, or 1 if that code is 0."""
     given = json.loads(settings)
     prompt = files.read_open(os.dup(0)).decode("utf-8", "replace")
     turn = Turn(prompt, os.getcwd(), os.path.basename(argv[0]), given["model"], decode(ToolRules, given["rules"]))

@@ -75,7 +75,7 @@ class Client:
         return True
 
     def _start(self) -> None:
-        """Initialize, log in with an API key if the agent requires it, begin a session, choose its model and mode."""
+        """Initialize, log in with an API key if the agent requires one, begin a session, set its model and mode."""
         offered = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
         client = {"name": "rooda", "title": "rooda", "version": __version__}
         asked = {"protocolVersion": VERSION, "clientCapabilities": offered, "clientInfo": client}
@@ -203,7 +203,7 @@ class Client:
     def _check(self, kind: str, titles: list[str]) -> None:
         if not self._cancelled and rules.breaks(self._turn.rules, kind, titles):
             self._cancel()
-            why = f"unsupported restriction: it ran a tool of the kind {kind!r}, which is denied, without asking"
+            why = f"unsupported restriction: the agent ran a tool of a denied kind, {kind!r}, without asking"
             raise Refused({"message": why})
 
     def _permission(self, params: Json) -> Json:

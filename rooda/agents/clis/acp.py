@@ -67,7 +67,7 @@ def _show_rest(into: Gathered) -> None:
 
 
 def _tool(update: Json, into: Gathered) -> None:
-    """Record a tool call at its first update, its failure, and the files that it has edited once it is completed."""
+    """Record a tool call at its first update, later its failure, or on completion the files that it edited."""
     known = into.memory.setdefault(f"tool {update.get('toolCallId')}", {})
     new = not known
     known.update({key: update[key] for key in ("title", "kind", "status", "locations", "content") if update.get(key)})

@@ -1,4 +1,4 @@
-"""Reads aider's plain output. Its exit code means nothing, so errors are recognized by their text."""
+"""Reads aider's plain output. aider's exit code means nothing, so errors are recognized by their text."""
 
 import math
 import re

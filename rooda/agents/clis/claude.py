@@ -62,13 +62,13 @@ def _part(part: Json, into: Gathered) -> None:
 
 
 def _limit(info: Json, into: Gathered) -> None:
-    """Record a rejected call as a usage limit if the event names the limit; without type and time it is a throttle."""
+    """Record a rejected call as a usage limit if the event names the limit's type or reset, else as a throttle."""
     if info.get("status") == "rejected" and (info.get("rateLimitType") or info.get("resetsAt")):
         into.limit(info.get("resetsAt"))
 
 
 def _result(record: Json, into: Gathered) -> None:
-    """Record a result. It replaces an earlier one, since its cost and usage per model are totals of the process."""
+    """Record a result. A later one replaces an earlier one, since each has the totals of the process so far."""
     into.ended = True
     into.final = _answer(record, into.final)
     into.cost = money(record.get("total_cost_usd"))

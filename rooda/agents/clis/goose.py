@@ -1,6 +1,6 @@
 """Reads the output of `goose run --output-format stream-json`, which always exits with 0.
 
-goose prints an error of the service as a message of the assistant, which has no ID, unlike the model's messages.
+goose prints an error of the service as an assistant message without an ID; the model's own messages have IDs.
 """
 
 import re
