@@ -79,7 +79,7 @@ def cause(run: PastRun, running: bool) -> str:
     if running:
         return ""
     if run.last.ended is None:
-        return "no end in its log: it was killed, or the machine stopped"
+        return "its log records no end, so the run was killed or the machine stopped"
     try:
         return cause_text(run.last.ended, registry.view(run.loop).WORDS.cause)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError):

@@ -133,7 +133,7 @@ def _sandbox(record: Json) -> list[Line]:
 
 
 def _restored(record: Json) -> list[Line]:
-    text = f"Put back, because agents and gates may not change it: {listed([*map(str, record['paths'])])}"
+    text = f"Restored files that agents and gates may not change: {listed([*map(str, record['paths'])])}"
     hint = f"  what was written: {relative(record['kept'])}; to allow it: [sandbox] allow"
     return [warning(text, to_stderr=True), Line("warn", hint, to_stderr=True)]
 

@@ -32,7 +32,7 @@ def warned(settings: "Settings") -> "Settings":
 
 
 def say_place(here: "Where") -> None:
-    """Print the workspace if it is not the current directory, or if the user may expect another one."""
+    """Print the workspace if it is not the current directory, or if the user may expect another workspace."""
     if here.note:
         say_here(here.note)
 

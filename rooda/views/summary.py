@@ -26,7 +26,7 @@ class Words(NamedTuple):
 
 
 def summary(record: Json, words: Words) -> list[Line]:
-    """Return the summary of an ended session; [] if its log has none. `place` in the record has options for `next`."""
+    """Return the summary of an ended session; [] if the log has none. `record["place"]`: options for `next`."""
     if not isinstance(facts := record.get("summary"), dict):
         return []
     sandbox, gates = _sandbox(facts), _gates(facts)
@@ -54,7 +54,7 @@ def row(label: str, text: str, whole: bool = False) -> str:
 
 
 def cause_text(record: Json, of_kind: Callable[[Json], str]) -> str:
-    """Return why a run ended, as the end of a sentence: by the user, a signal, a limit, or a rule of its kind."""
+    """Return why a run ended, as the end of a sentence: by the user, a signal, a limit, or a rule of the loop."""
     if "stopped_by" in record:
         because = " ".join(str(record.get("stopped_because") or "").split())
         return f"by rooda stop: {because}" if because else "by rooda stop"
@@ -124,9 +124,9 @@ def _sandbox(facts: Json) -> str:
 
 
 def next_command(record: Json, of_kind: Callable[[Json], str]) -> str:
-    """Return the command that continues the run, with its `place`.
+    """Return the command that continues the run, with the options in `record["place"]`.
 
-    If a limit ended the run, the command raises it; if lost calls make a limit useless, it removes the limit.
+    If a limit ended the run, the command raises that limit; if lost calls make the limit useless, it removes the limit.
     """
     command, cause = of_kind(record), cause_of(record)
     if command and cause and cause.kind in LIMIT_OPTIONS and cause.limit and not cause.budget:

@@ -11,7 +11,7 @@ REFRESH = 1.0  # seconds between refreshes
 
 
 def watching(pictures: Iterator[list[str]], as_json: bool) -> int:
-    """Print new versions of the output until a signal: a terminal is repainted, else they are appended."""
+    """Print new versions of the output until a signal: repaint a terminal, append to any other output."""
     from rooda.processes.signals import Signals
 
     with Signals() as signals:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rooda.views.summary import Words
 
 SIGNALS = {1: "SIGHUP", 2: "SIGINT", 15: "SIGTERM"}
-CUT_OFF = "no end in its log: it was killed, or the machine stopped"
+CUT_OFF = "its log records no end, so the run was killed or the machine stopped"
 
 
 class Reason(NamedTuple):
@@ -113,7 +113,7 @@ def _is_sound(reason: Reason) -> bool:
 def _cut_off(past: Past) -> Reason:
     """Return the reason for a run that was cut off. Its evidence is the transcript of a call that was still running."""
     last, open_calls = past.last, [*past.open_calls]
-    rule = f"the run was cut off: {CUT_OFF}" if past.opening else "the run did not begin: no start in its log"
+    rule = f"the run was cut off: {CUT_OFF}" if past.opening else "the run did not begin: its log records no start"
     number = last.get("display", 0)
     where = last["ts"], number if isinstance(number, int) else 0
     return Reason(*where, "cut off", rule, str(open_calls[-1]) if open_calls else "", at=last.get("line", 0))
@@ -172,10 +172,10 @@ def stopped(record: Json) -> str:
 
 
 _OF_RUN = "money, tokens and time are counted over all sessions of a run, and tested before each call"
-_OF_ALL_RUNS = "a budget counts all runs of the user, with what running calls have reserved; tested before each call"
+_OF_ALL_RUNS = "a budget counts all runs of the user, and what running calls have reserved; tested before each call"
 _LIMITS = {  # keyed by kind of cause
     "upgrade": "another version of rooda was installed; a process never runs code of two versions",
-    "account": 'a usage limit is not waited for with on_limit = "stop"',
+    "account": 'with on_limit = "stop", rooda does not wait for a usage limit to end',
     **dict.fromkeys(("cost", "tokens", "time"), _OF_RUN),
 }
 _MAKERS: ReasonMakers = {

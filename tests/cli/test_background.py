@@ -240,7 +240,7 @@ def test_watching_a_run_that_is_killed(ws: Workspace) -> None:
     watching = [ws.start("logs", "-f"), ws.start("attach"), ws.start("events", "-f")]
     until(lambda: all("iteration" in each.out.lower() for each in watching), what="what they show")
     kill_all(ws, *(each.pid for each in watching))
-    said = "The run was cut off: no end in its log: it was killed, or the machine stopped."
+    said = "The run was cut off: its log records no end, so the run was killed or the machine stopped."
     for each in watching:
         assert each.finish() == 0 and each.err.startswith(said), each.err
         assert each.err.endswith("Resume with: rooda resume build\n")

@@ -35,7 +35,7 @@ NOTES = ["", "cancel requested", "auth: log in", "error: x", *(words + ". And mo
 REASON_AT_LIMIT = {"ooda": "limit", "reflex": "limit", "flow": "limit", "goal": "shared limit"}
 RULES = {
     **dict.fromkeys(("cost", "tokens", "time"), "tested before each call"),
-    "account": 'a usage limit is not waited for with on_limit = "stop"',
+    "account": 'with on_limit = "stop", rooda does not wait for a usage limit to end',
 }
 KIND = pytest.mark.parametrize("kind", CAUSES)
 LOOP = pytest.mark.parametrize("loop", REASON_AT_LIMIT)
