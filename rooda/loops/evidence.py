@@ -44,7 +44,7 @@ class _Log:
 def _shown(reason: Reason, log: _Log, workspace: str, hidden: tuple[str, ...]) -> Json:
     """Return a reason as JSON, with the line of the evidence file that proves it, else with the event's own line.
 
-    `quote` is that line for people; it is empty for an event, since the rule says what is in it.
+    `quote` is that line in readable form. It is empty for an event, since the rule already says what the event reports.
     """
     facts = reason._asdict()
     at, path = facts.pop("at"), _path(reason.evidence, os.path.dirname(log.path), workspace)

@@ -17,7 +17,7 @@ SUBMODULE = "160000"  # the mode of a submodule in git's index
 
 
 def check(wanted: NewWorktree, workspace: str) -> None:
-    """Raise UsageProblem for a path outside of the workspace or a link to an editable install of its code."""
+    """Raise UsageProblem for a path outside of the workspace or a link to an editable install of the project."""
     for key, names in (("copy", wanted.copy), ("link", wanted.link)):
         for name in names:
             if key not in wanted.may_leave and not _is_inside(workspace, name):

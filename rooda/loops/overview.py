@@ -155,7 +155,7 @@ def as_json(here: Where, kind: str, facts: list[Json]) -> list[Json]:
 
 
 def for_people(row: Row, facts: Json) -> Json:
-    """Return the facts from which a kind formats its status lines: with the state, and what resumes a paused run."""
+    """Return the facts from which a kind formats its status lines, with the state and how to resume a paused run."""
     resume = {"resume": row.next} if row.state == PAUSED and row.next else {}
     return {**facts, "shown_status": row.state, **resume}
 
@@ -218,7 +218,7 @@ def _next(facts: Json, reason: str, resume: str) -> str:
 
 
 def _resume(loop: Loop, ended: Json | None) -> str:
-    """Return the command that resumes the loop; if a limit ended it, the one of its summary."""
+    """Return the command that resumes the loop; if a limit ended it, the command in its summary."""
     row = registry.KINDS[loop.kind]
     plain = row.resume if row.only_name else f"rooda resume {loop.name}"
     if ended and needs_more(ended):

@@ -124,7 +124,7 @@ def first_prompt(settings: "Settings", name: str) -> str:
 
 
 def gates(settings: "Settings", name: str) -> "list[tuple[str, str, ConfigProblem | None]]":
-    """Return name and description of each quality gate of a procedure, and an error if its program does not exist."""
+    """Return each quality gate of a procedure: its name, its description, and an error if its program is missing."""
     found: list[tuple[str, str, ConfigProblem | None]] = _module(OODA, "kind").gates_in_force(settings, name)
     return found
 

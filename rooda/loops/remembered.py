@@ -118,7 +118,7 @@ def task_with_secrets(workspace: str, kind: str, name: str, shown: str, begun: s
     task = signed.believed(session, workspace, kind).get("task", "") if session else ""
     if hide_references(task) != shown:
         doubt = f"The task of {name} may have contained a secret where it shows {HIDDEN}."
-        return shown, f"{doubt} It is not known here, so agents get {HIDDEN}."
+        return shown, f"{doubt} rooda does not know that secret here, so agents get {HIDDEN}."
     text, missing = fill_references(task, os.environ)
     if missing:
         held = f"the value of {missing[0]}, which is not set now" if missing[0] else "an encoded secret"
@@ -166,9 +166,9 @@ def _with_secrets(option: Option) -> Option:
 
 
 def _from_here(option: Option, folder: str, workspace: str) -> Option:
-    """Return the option with absolute paths.
+    """Return the option with absolute paths, except for paths that name a file relative to the workspace.
 
-    They are relative to `folder`, where the earlier command was run, except for files in the workspace.
+    The given paths are relative to `folder`, where the earlier command was run.
     """
     if option.name == "config":
         return option._replace(value=os.path.abspath(os.path.join(folder, option.value)))

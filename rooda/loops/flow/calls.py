@@ -105,7 +105,7 @@ class Calls:
 
     @contextmanager
     def guarded(self, who: str, outputs: Sequence[str], may_edit: bool, may_commit: bool = False) -> Iterator[None]:
-        """Delete the outputs before the `with` block; after it, undo every change that the block must not make."""
+        """Delete the outputs before the `with` block; after the block, undo every change that was not allowed."""
         for path in outputs:
             files.remove_tree(path)
         before = self._guard.before()

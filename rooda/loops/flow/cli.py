@@ -83,7 +83,7 @@ def _limit() -> click.Option:
         ["-n", "--max-iterations"],
         type=click.IntRange(min=1),
         metavar="N",
-        help="Limit of the top node, in place of its max_iterations.",
+        help="Iteration limit for the top node; overrides its max_iterations.",
     )
 
 
@@ -173,7 +173,7 @@ def list_runs(ctx: click.Context, as_json: bool) -> int:
 @click.argument("name", required=False, metavar="[RUN]", shell_complete=tab_runs)
 @click.pass_context
 def merge(ctx: click.Context, name: str | None) -> int:
-    """Commit the work of RUN on its base branch as one commit, without the run's files; its message has the evidence.
+    """Commit the work of RUN on its base branch as one commit, without the run's files. The message has the evidence.
 
     The default is the newest run that met its target. The run's branch stays.
     """

@@ -222,7 +222,7 @@ def _other_logs(repo: Repo) -> Iterator[str]:
 
 
 def _moved_elsewhere(repo: Repo, before: dict[str, int]) -> Iterator[str]:
-    """Yield commits and branches checked out in other work trees since: the users there moved these refs.
+    """Yield commits and branches checked out in other work trees since then: the users there moved these refs.
 
     For a work tree without a log, yield the branch that is checked out there.
     """

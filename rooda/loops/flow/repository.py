@@ -173,7 +173,7 @@ def unlock(repo: Repo, patience: float = 1.0) -> list[str]:
 
 
 class ParkedFiles(NamedTuple):
-    """The parked files of one run, below `root` instead of the project's folder."""
+    """The files of one run, moved out of the project's folder to `root` while other runs use the work tree."""
 
     run: str
     tip: str
@@ -199,9 +199,9 @@ def all_parked(repo: Repo) -> Iterator[ParkedFiles]:
 
 
 def park(repo: Repo, run: str, branch: str, shown: bool = False) -> None:
-    """Park the run's folder atomically; the work tree keeps the version committed on the current branch.
+    """Move the run's folder out of the project; the work tree keeps the version committed on the current branch.
 
-    `shown`: whenever no flow runs in this work tree, it shows the parked files.
+    `shown`: the work tree shows the parked files whenever no flow runs in it.
     """
     tip = tip_of(repo, branch)
     parked = ParkedFiles(run, tip, os.path.join(_parking_folder(repo), f"{run}-{tip}"))
@@ -226,7 +226,7 @@ def _folder_of(repo: Repo, parked: ParkedFiles) -> str:
 
 
 def hide_parked(repo: Repo) -> None:
-    """Take the files that `show_parked` put into the work tree out of it, with what the user changed in them."""
+    """Remove the files that `show_parked` put into the work tree; keep the user's changes in the parked files."""
     for parked in _shown_in(repo):
         if not os.path.lexists(_folder_of(repo, parked)):
             _restore(repo, parked)
@@ -249,7 +249,7 @@ def show_parked(repo: Repo) -> None:
 
 @contextmanager
 def parked_hidden(repo: Repo) -> Iterator[None]:
-    """Hide parked files from a start, and show them again if it is refused; a session shows them at its end."""
+    """Hide parked files from a start, and show them again if the start is refused; a session shows them at its end."""
     hide_parked(repo)
     try:
         yield

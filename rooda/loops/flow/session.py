@@ -317,8 +317,8 @@ def _end_open(
 
 def _about_nested(paths: list[str]) -> str:
     return (
-        f"This repository contains others ({listed(paths)}). The run's commits can't hold changes to their files;"
-        " rooda undoes them after each call. To change one, run a flow in it."
+        f"This repository contains others ({listed(paths)}). The run's commits can't hold changes to files there, so"
+        " rooda undoes such changes after each call. To change such a repository, run a flow in it."
     )
 
 

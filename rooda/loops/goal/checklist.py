@@ -179,7 +179,7 @@ def precheck(world: World, request: Request, state: GoalState) -> GoalState:
         raise NotReady(
             f"Not started: work that is hard to undo needs at least {answers.LEAST_RULES} things that must "
             f"not happen, in the plan, in SHAPE.md or in the pre-check; found {rules}.",
-            "Its answer is in .loop/precheck.md. Start again, or say in the specification what must not happen.",
+            "The answer is in .loop/precheck.md. Start again, or say in the specification what must not happen.",
         )
     world.emit(events.GoalPrechecked(amendments=list(found)))
     return add_cost(state._replace(brief=brief._replace(amendments=found)), result)
@@ -192,7 +192,7 @@ def take_baseline(world: World, state: GoalState) -> GoalState:
     if violations and not world.signalled():
         raise NotReady(
             f"Not started: a mustNot entry is already violated: {', '.join(violations)}.",
-            "Fix it, or correct the mustNot entry.",
+            "Change what violates it, or correct the mustNot entry.",
         )
     found = world.verify(runnable(brief.criteria), 0)
     if number := world.signalled():  # the baseline is incomplete

@@ -86,7 +86,7 @@ def checkpoints(workspace: str, run: str) -> dict[str, str]:
 
 
 def rolled_back(workspace: str, run: str, name: str) -> tuple[Plan, str]:
-    """Restore a checkpoint; return the changes and the name of a new checkpoint of the work tree before them."""
+    """Restore a checkpoint; return the changes and the name of a new checkpoint of the earlier work tree."""
     known = checkpoints(workspace, run)
     if name not in known:
         there = ", ".join(known) or "none"

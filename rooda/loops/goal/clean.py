@@ -27,11 +27,11 @@ def clean(where: Where, typed: Json) -> int:
         say("Nothing to remove.")
         return OK
     if not typed["yes"]:
-        answer = questions.typed_answer("Remove the files of the last goal in .loop, with its evidence? [y/N] ")
+        answer = questions.typed_answer("Remove the last goal's files from .loop, including its evidence? [y/N] ")
         if (answer or "").strip().lower() not in ("y", "yes"):
             raise Undecided("Not confirmed; nothing was removed.", "Confirm with: --yes")
     if aside := foreign.keep_state(place):
-        say(f"Kept, since rooda may not have written it: {os.path.relpath(aside, place.workspace)}")
+        say(f"Kept, because another program may have written it: {os.path.relpath(aside, place.workspace)}")
     for path in reports:
         files.remove(path)
     goal_files.delete_state(place)

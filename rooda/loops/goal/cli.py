@@ -71,7 +71,7 @@ def _spec() -> list[click.Parameter]:
     return [
         click.Argument(["spec"], required=False),
         click.Option(
-            ["-f", "--file"], type=click.Path(), metavar="FILE", help="Read the specification from FILE; - is stdin."
+            ["-f", "--file"], type=click.Path(), metavar="FILE", help="Read the specification from FILE; - means stdin."
         ),
     ]
 
@@ -85,7 +85,7 @@ def _planning() -> list[click.Parameter]:
         click.Option(["--plan"], type=click.Path(), metavar="FILE", help="A plan as JSON or a Markdown task list."),
         click.Option(["--score"], metavar="O,S,C,S,D", help="Replace the plan's five scores, each from 0 to 2."),
         click.Option(["--shape"], type=_SHAPES, help="Set the shape instead of taking it from the score."),
-        click.Option(["--workflow"], type=_WORKFLOWS, help="Set the workflow instead of deriving it from SPEC."),
+        click.Option(["--workflow"], type=_WORKFLOWS, help="Set the workflow; otherwise rooda derives it from SPEC."),
         click.Option(["--evidence"], metavar="TEXT", help="Evidence that the workflow needs at the start."),
         _flag("--offline", help="Plan without an agent: score by keywords, one step per criterion."),
         click.Option(["--criterion"], multiple=True, metavar="NAME=COMMAND", help="Add a criterion; repeatable."),
@@ -147,7 +147,7 @@ VERBS: dict[str, tuple[str, str, Callable[[], list[click.Parameter]]]] = {
                lambda: [_flag("--keep-state", help="Keep the state files.")]),
     "clean": ("clean:clean", "Delete the files of a goal that has ended; SHAPE.md stays.",
               lambda: [_flag("-y", "--yes", help="Don't ask for confirmation.")]),
-    "pause": ("commands:pause", "Pause a running goal after its iteration.", list),
+    "pause": ("commands:pause", "Pause a running goal after the current iteration.", list),
     "score": ("commands:score", "Score how clear SPEC is; start nothing.",
               lambda: [*_spec(), _flag("--offline", help="Score without an agent."), *options.for_kind()]),
     "shape": ("commands:shape", "Write .loop/shape/SHAPE.md from SPEC: criteria, mustNot entries, verification.",

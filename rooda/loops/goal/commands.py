@@ -92,7 +92,7 @@ def end(place: Place, keep: bool) -> str:
 
 def _say_kept(place: Place, path: str) -> None:
     if path:
-        say(f"Kept, since rooda may not have written it: {os.path.relpath(path, place.workspace)}")
+        say(f"Kept, because another program may have written it: {os.path.relpath(path, place.workspace)}")
 
 
 def _wait_for_pause(place: Place) -> None:
@@ -320,7 +320,7 @@ def verify(where: Where, typed: Json) -> int:
         raise UsageProblem(f"--{empty[0]} is empty.")
     if len(methods) > 1 or (methods and name is None) or (typed["expect"] and methods != ["command"]):
         raise UsageProblem(
-            "Name one criterion, and one of --command, --observed, --judge (--expect goes with --command)."
+            "Name one criterion, and one of --command, --observed, --judge (--expect is only for --command)."
         )
     if methods:
         state = _with_new_method(place, state, name, typed)

@@ -80,7 +80,7 @@ def _steps(found: dict[str, Any]) -> str:
 
 
 def shown(place: Place) -> str:
-    """Return what a status shows of a `.loop` without a goal of rooda; "" if there is one, or no state file."""
+    """Return what a status shows of another tool's state file in `.loop`; "" if there is none, or rooda has a goal."""
     return "" if _has_goal(place) else "; ".join(f"{name}: {what}" for name, what in find(place) if "state" in name)
 
 

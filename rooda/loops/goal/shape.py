@@ -138,7 +138,7 @@ def _word(kind: str) -> str:
 
 
 def _command(method: str) -> tuple[str, str]:
-    """Return the command in backticks in a way to verify, and the comparison after it (`>= 80`); "" if missing."""
+    """Return the command in backticks in a table cell, and the comparison after it (`>= 80`); "" if missing."""
     found = re.search(r"`([^`]+)`\s*([<>=!≤≥]+\s*\$?-?\.?\d(?:[\w.%/]|(?<=[eE])[+-])*)?", method)
     return (found[1].strip(), (found[2] or "").strip().rstrip(".")) if found else ("", "")
 

@@ -56,7 +56,7 @@ class GoalStore:
         return Saved(self._known)
 
     def _limited(self, state: GoalState) -> GoalState:
-        """Return the state with the limits that the user has set, unless that iteration limit was applied before."""
+        """Return the state with the limits that the user has set, each new iteration limit applied only once."""
         found = self._new_limits()
         limit, budget = int(found.get("iterations", 0)), max(found.get("cost", 0.0), state.budget)
         if limit and limit != self._limit_set:
@@ -262,7 +262,7 @@ def ended(place: Place) -> GoalState | None:
 
 
 def finish_files(place: Place, state: GoalState) -> bool:
-    """Rewrite an ended goal's two state files if rooda was killed between them; True if neither needed it."""
+    """Rewrite an ended goal's two state files if a kill left one behind; True if neither had to be rewritten."""
     seal, same = place.seal, True
     tidy(place)
     for path, data in ((place.run, encode(private(state), 2)), (place.state, encode(public(state), 2))):

@@ -378,7 +378,7 @@ _RULES = {
     "tests": "files that verify the work were changed; the user decides",
     "untold": "mustNot entries could not be checked; the user decides",
     "interrupted": "a signal ends the loop; the state is kept",
-    "question": "the agent asks the user; once it is answered, a resume goes on",
+    "question": "the agent asks the user a question; after the answer, the goal can be resumed",
     "asked": "requested by the user; the running iteration was finished first",
     **dict.fromkeys(("G1", "G2", "G3"), "the user decides before rooda continues"),
 }

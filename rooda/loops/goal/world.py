@@ -104,7 +104,7 @@ class World(Protocol):
         """Run each entry's command; return the violated entries (exit code 0) and the inconclusive ones."""
 
     def missing_programs(self, commands: Mapping[str, str]) -> Mapping[str, str]:
-        """Map the name of each command whose program is not installed to that program."""
+        """Return the commands whose program is not installed: each command's name with that program."""
 
     def template(self, name: str) -> str: ...
 

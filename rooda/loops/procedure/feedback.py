@@ -49,7 +49,7 @@ class Past:
         self._before = ""  # the snapshot when the current iteration began
 
     def adding(self, events: Iterable[Json]) -> Iterator[Json]:
-        """Yield events that are added one by one: those of a long run would fill the memory."""
+        """Add events one by one and pass them on: a list of all events of a long run would fill the memory."""
         for record in events:
             self.add(record)
             yield record
@@ -216,7 +216,7 @@ def reasons(ended: Json) -> list[str]:
 
 
 def remarks(procedure: Procedure, last: Json) -> list[str]:
-    """Return what the settings `commit` and `on_red` mean for the agent, and for a task that it may ask."""
+    """Return what the settings `commit` and `on_red` mean for the agent; in a task, also that it may ask the user."""
     found = ["rooda commits your changes once all gates pass: do not commit."] if procedure.commit == "green" else []
     if last.get("undone"):
         what = f"The files that iteration {last['iteration'] + 1} changed are again as they were before it"

@@ -200,7 +200,7 @@ def forgiven(procedure: Procedure, past: Progress) -> Progress:
 def must_recheck(procedure: Procedure, past: Progress, iterations: int, failures: int) -> bool:
     """True if the gates must run before a resume at the iteration limit can end the run.
 
-    The last iteration is not on record, since it was cut off. Without any on record, failures in a row decide.
+    The last iteration is not on record, since it was cut off. If no iteration is on record, failures in a row decide.
     """
     is_known = past.last.get("iteration") == iterations - 1 if past.last else bool(failures)
     return bool(procedure.gates) and not is_known
@@ -209,7 +209,7 @@ def must_recheck(procedure: Procedure, past: Progress, iterations: int, failures
 def ends_red(past: Progress, failures: int, gated: bool) -> bool:
     """True if the last iteration failed or left a gate red. Without gates (`--no-gates`) only the agent counts.
 
-    If the last iteration is not on record: true after failures in a row, or if a gate was red before the first one.
+    If the last iteration is not on record: true after failures in a row, or if a gate was red before iteration 1.
     """
     last = past.last
     if not last:
@@ -228,7 +228,7 @@ _CLOCK = r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?"
 
 @cache
 def _noise() -> list[tuple["re.Pattern[str]", str]]:
-    """Return what varies from run to run, and what replaces it. Compiled only where outputs are compared."""
+    """Return patterns for text that varies from run to run, each with its replacement. Compiled only when needed."""
     return [
         (re.compile(pattern, flags), instead)
         for pattern, flags, instead in (

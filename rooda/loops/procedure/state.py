@@ -49,7 +49,7 @@ def resumed_state(state: OodaState, max_iterations: int | None, failure_threshol
 def start_mode(status: str | None, asked: str, on_interrupted: str, surely_dead: bool = False) -> str:
     """Return what `rooda P` must do: fresh, resume, ask or refuse. `asked`: the option given, resume, fresh or "".
 
-    `surely_dead`: this process has the lock, so a run whose state says `running` was killed; and the user can be asked.
+    `surely_dead`: this process has the lock, so a run whose state says `running` was killed, and the user can be asked.
     """
     if status in (None, COMPLETED):
         return "fresh"

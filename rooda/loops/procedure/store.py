@@ -161,7 +161,7 @@ def _checked(state: OodaState) -> OodaState:
 
 
 def keep_damaged(place: Place) -> str:
-    """Rename a damaged state file, and none that was kept before; return its new path, "" if that fails."""
+    """Rename a damaged state file without replacing one kept earlier; return the new path, "" if that fails."""
     try:
         kept = files.set_aside(place.state, "corrupt")
         files.sync_parent(kept)

@@ -279,7 +279,7 @@ _RULES = {
     "blocked": "the agent gave up again and changed no file; blocked_threshold sets the limit",
     "success-signal": "a success signal ends the loop if the agent exited with 0 and every gate passed",
     "signal": "a signal ends the loop; the state is kept",
-    "question": "a question ends the loop; once it is answered, a resume goes on",
+    "question": "a question ends the loop; after the answer, the run can be resumed",
     "agent": "the same call would only fail again, so it was not repeated",
     "prompt": "the prompt can't be built, so no agent was called",
 }

@@ -52,7 +52,7 @@ class World(Protocol):
         """
 
     def commit(self, base: str, said: str, iteration: int) -> Committed:
-        """Commit the paths that differ from the tree `base`. `said`: the agent's final message, for the commit."""
+        """Commit the paths that differ from the tree `base`. `said`: the agent's final message."""
 
     def undo(self, iteration: int) -> str:
         """Undo the iteration's changes to files; return the snapshot that keeps them, "" if nothing was undone."""
@@ -61,7 +61,7 @@ class World(Protocol):
         """Finish an undo that was cut off: restore the snapshot `began`; the snapshot `kept` has the undone changes."""
 
     def begin_repeated(self, began: str) -> None:
-        """Let an undo of the next iteration restore the snapshot `began`: it repeats one that a crash cut off."""
+        """Let an undo of the next iteration, which repeats one that was cut off, restore the snapshot `began`."""
 
     def wait(self, seconds: float) -> None:
         """Sleep for that many seconds, or until a signal arrives."""

@@ -320,7 +320,7 @@ def clean(ctx: click.Context, alias: str | None, every: bool, yes: bool) -> int:
         if linked:
             say(f"Removed the link to the loop '{place.alias}'; its files in {linked} were not removed.")
             continue
-        also = f" Not removed, since rooda did not create it: {', '.join(left)} in {place.folder}." if left else ""
+        also = f" Not created by rooda, so not removed: {', '.join(left)} in {place.folder}." if left else ""
         say(f"Removed the loop '{place.alias}'.{also}")
     return OK
 

@@ -190,7 +190,7 @@ def _reply(session: Session, text: str, attempt: int, made: Prepared, instead: s
         why = in_words(reply, {"": "The agent could not draft the rules: {reason}"})
         if refusal(reply) or failures + 1 == CALLS:
             break
-        session.emit(Problem(text=f"{why}; call {failures + 1} of {CALLS}; rooda repeats it"))
+        session.emit(Problem(text=f"{why}; call {failures + 1} of {CALLS}; rooda calls again"))
         session.wait(backoff(made.setup.retry_wait, failures + 1, reply.retry_after))
     raise RoodaError(why, f"Try again, or use {instead}.")
 
@@ -300,7 +300,7 @@ def show(proposal: Proposal, to_stderr: bool) -> None:
     if proposal.exec_checks:
         rows.append(f"Checks: commands that the agent writes for these rules {WAYS[proposal.exec_checks]}")
     if proposal.criteria.strict:
-        rows.append("Strict: the loop goes on until the threshold is reached, even if only warnings remain")
+        rows.append("Strict: the loop continues until the threshold is reached, even if only warnings remain")
     rows.append(f"Maximum iterations: {proposal.max_iterations}")
     say("\n".join(map(escape_line, rows)), to_stderr=to_stderr)
 

@@ -152,7 +152,7 @@ def read_state(place: Place) -> State | None:
 
 
 def ended_elsewhere(place: Place) -> State | None:
-    """Return the end of a loop from another tool's `run.json`, even if keys are missing or have another type.
+    """Return the final state of a loop from another tool's `run.json`, even if keys are missing or of another type.
 
     None if rooda wrote the loop, or if the file doesn't say that it is over.
     """
@@ -273,7 +273,7 @@ def _json(value: Json) -> bytes:
 
 
 def point_at(place: Place, state: State) -> None:
-    """Update the pointer. It exists only while a loop is active."""
+    """Update the pointer, a file that exists only while a loop is active."""
     path, named = pointer(place.workspace), _pointed_at(place.workspace)
     if named is None and os.path.lexists(path):
         return  # another tool's file: without the pointer rooda finds the only loop that runs

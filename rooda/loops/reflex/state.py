@@ -80,7 +80,7 @@ def after_evaluation(state: State, step: str) -> State:
 
 
 def stopped(state: State, word: str) -> State:
-    """Return the state of a loop that the user stops. The reason can be any word, even a known reason."""
+    """Return the state of a loop that the user stops. The reason can be any word, even one that rooda itself uses."""
     return _ended(state, STOPPED, word or "user_stop")
 
 
