@@ -66,7 +66,7 @@ class BudgetGate:
         self._spent = plus(self._spent, spent)
         names = ", ".join(dict.fromkeys(call.run for call in deleted))
         known = f"{dollars(spent.cost)} for {counted(spent.calls, 'call')}"
-        self._warn(f"the log of {names} is missing; its cost counts as in the ledger: {known}")
+        self._warn(f"the log of {names} is missing; the cost is taken from the ledger: {known}")
 
     def priced(self, reply: Reply) -> Reply:
         """Return the reply. If its cost is unknown, it gets the cost of `[budget] unknown_call`."""
@@ -112,7 +112,7 @@ class BudgetGate:
         return reached_limit(self._budget, self._spent._replace(lost=lost), self._run_seconds())
 
     def admit(self, call: Call) -> Call:
-        """Return the call with an available agent; wait for one if needed. Raises LimitReached if none is allowed."""
+        """Return the call with an available agent; wait for an agent if needed. Raises LimitReached."""
         while not self._signalled():
             if cause := self._limit_of_run():
                 raise stopped(cause)
@@ -124,7 +124,7 @@ class BudgetGate:
         return call
 
     def _chosen(self, call: Call) -> Call | None:
-        """Return the call with an available agent; if none is available, wait until one is and return None."""
+        """Return the call with an available agent. If none is available, wait until one is, then return None."""
         choices = [self._choice(agent) for agent in call.agent.choices]
         first = min(choices, key=lambda choice: choice.free_at if choice.free_at > clock.now() else 0.0)
         if first.free_at <= clock.now():

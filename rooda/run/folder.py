@@ -300,7 +300,7 @@ def note_origin(folder: RunFolder, environ: Mapping[str, str], workspace: str, o
 
 
 def place_of(workspace: str) -> dict[str, str]:
-    """Return the workspace and the commit of HEAD. They are signed too, as a signature is valid only for them."""
+    """Return the workspace and the commit of HEAD. Both are signed: the signature is valid only there."""
     return {"workspace": os.path.realpath(workspace), "commit": traces.head_commit(workspace)}
 
 

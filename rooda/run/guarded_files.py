@@ -95,7 +95,7 @@ class GuardedFiles:
         self._known.close()
 
     def _names(self) -> Iterator[str]:
-        """Yield each guarded name, relative to the project's top; those in a git folder elsewhere are absolute."""
+        """Yield each guarded name, relative to the project's top; names in a git folder outside of it are absolute."""
         top, common = self._project.top, self._project.common
         for folder in workspace_files.upward(self._project.workspace):
             for name in (*FILES, *FOLDERS):
@@ -207,7 +207,7 @@ class GuardedFiles:
         elif kind == "file":
             files.create_whole(target, content, mode)
         else:
-            return f"rooda can only put back files that it can read, of at most {LARGEST:,} bytes"
+            return f"rooda can only restore files that it can read, of at most {LARGEST:,} bytes"
         if kind != "link":
             _set_mode(target, mode)
         return ""

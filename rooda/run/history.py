@@ -387,7 +387,7 @@ def _counted(now: Now, record: Json, by_node: bool) -> Now:
 
 
 def _of_top_node(record: Json) -> Json:
-    """Return the iteration of a flow's top node; {} for an event of another node, whose iteration is its own."""
+    """Return the iteration of a flow's top node; {} for an event of another node, which counts separately."""
     if record.get("level", 0) != 0 or not isinstance(record.get("number"), int):
         return {}
     return {"display": record["number"] + (record["event"] == "node.boundary")}

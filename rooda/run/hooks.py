@@ -172,7 +172,7 @@ def _body(format: str, event: Json) -> str:
 
 
 def supervise_hook(path: str) -> None:
-    """Run one hook as the main function of the supervisor process; print a sentence if it fails."""
+    """Main function of the supervisor process of one hook: run the hook, and print a sentence if it fails."""
     facts = json.loads(files.read_ours(path))
     with Signals() as signals:
         problem = _problem({**facts, "env": dict(os.environ)}, signals)

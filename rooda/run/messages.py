@@ -51,7 +51,7 @@ def leave(
 
 
 def limits_in(folder: str) -> dict[str, float]:
-    """Return the limits that the user has set for the session with this folder, the latest value of each."""
+    """Return the latest value of each limit that the user has set for the session that has this folder."""
     return _merged(_messages(folder, lambda _: None))
 
 
@@ -101,7 +101,7 @@ class Inbox:
         return _merged(found)
 
     def with_limits(self, budget: Budget) -> Budget:
-        """Return `budget` with the limits that the user has set in place of its own."""
+        """Return `budget` with its limits replaced by those that the user has set."""
         found = self.new_limits()
         return Budget(*(type(old)(found.get(key, old)) for key, old in budget._asdict().items()))
 

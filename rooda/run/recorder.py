@@ -104,7 +104,7 @@ class Recorder:
         )
         if plan.changes:
             restore.apply(taker.repo, taker.index, plan)
-            text = f"Finished undoing iteration {target.iteration}, which was cut off; it is kept as {kept[:12]}"
+            text = f"Finished undoing iteration {target.iteration}; what was undone is kept as {kept[:12]}"
             self._problems.report(text)
 
     def _take(self, wanted: Sequence[tuple[int, str]]) -> None:

@@ -21,7 +21,7 @@ PASS = "pass"
 class Tally:
     """Counts the events of one or several sessions.
 
-    `turn_ends`: the events that end an iteration in this kind. `turn_part`: the event that begins a part of an
+    `turn_ends`: the events that end an iteration of this kind of loop. `turn_part`: the event that begins a part of an
     iteration, if a resume continues a cut-off iteration; "" if it repeats the iteration.
     """
 

@@ -51,7 +51,7 @@ class Chosen(NamedTuple):
 
 
 def chosen(wanted: str, workspace: str) -> Chosen:
-    """Return the mode for this machine and project. Raises ConfigProblem if a sandbox is required and impossible."""
+    """Return the mode for this machine and project. Raises ConfigProblem if a required sandbox is not possible."""
     if wanted == OFF:
         return Chosen(OFF)
     why = bubblewrap.problem() or project_walls.refusal(project_walls.project_of(workspace, os.environ))
@@ -78,12 +78,12 @@ def _chosen_for(agent: Agent | None, sandbox: Sandbox, workspace: str) -> Chosen
 
 
 def _needs_hosts(agent: Agent, sandbox: Sandbox) -> bool:
-    """True if the agent may reach only named hosts, and nobody has named any or said that it needs none."""
+    """True if the agent may reach only named hosts, and no setting names any or says that it needs none."""
     return agent.hosts is None and sandbox.network == AGENT and not sandbox.names_hosts
 
 
 class SessionWalls:
-    """The sandbox of one session: moves its processes into it, and cleans up after each group of them."""
+    """The sandbox of one session: moves the session's processes into it, and cleans up after each group."""
 
     def __init__(self, workspace: str, setup: Setup, env: Mapping[str, str]) -> None:
         sandbox = setup.sandbox
@@ -115,7 +115,7 @@ class SessionWalls:
             who = f"the agent {agent.name}" if agent.name else "the command"
             if _needs_hosts(agent, sandbox):
                 hint = 'name them: [sandbox] hosts = ["…"] ([] for none), or set network = "on"'
-                yield f"rooda does not know which hosts {who} needs, so that it may reach no service; {hint}"
+                yield f"rooda does not know which hosts {who} needs, so the agent can't reach any service; {hint}"
             if agent.keep_background:
                 yield f"keep_background of {who} has no effect in the sandbox: its processes end with each call"
 
@@ -151,10 +151,10 @@ class SessionWalls:
             try:
                 restored = self._guarded.put_back(kept)
             except (OSError, RoodaError) as problem:
-                emit(Problem(text=f"Guarded files can't be put back: {problem}"))
+                emit(Problem(text=f"Guarded files can't be restored: {problem}"))
             else:
                 for text in restored.problems:
-                    emit(Problem(text=f"An agent or a gate changed a guarded file that can't be put back: {text}"))
+                    emit(Problem(text=f"An agent or a gate changed a guarded file that can't be restored: {text}"))
                 if restored.paths:
                     emit(FilesRestored(paths=restored.paths, kept=kept))
 
@@ -249,7 +249,7 @@ class SessionWalls:
             yield Mount(WRITE, os.path.realpath(path))
 
     def _private_home(self, agent: Agent | None) -> str:
-        """Return the folder that is HOME in the sandbox: one for each project and CLI, and one for its commands."""
+        """Return the folder that is HOME in the sandbox: one for each project and CLI, one for a project's commands."""
         return private_homes.home_of(self._project.top, (agent.cli or "command") if agent else "gates")
 
     def _environment(self, env: Mapping[str, str], agent: Agent | None) -> dict[str, str]:

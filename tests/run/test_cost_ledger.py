@@ -279,7 +279,7 @@ def test_S_14_a_deleted_log_of_a_middle_session_counts_from_the_ledger(ws: Works
     assert json.loads(ws.rooda("runs", "--json").out)[0]["cost"] == 2.25
     ran = ws.rooda("resume", "build", "--max-cost", "2.25")
     assert ran.code == 4 and len(ledger(ws)) == 3, ran.both
-    assert f"the log of {folders[1].name} is missing; its cost counts as in the ledger: $0.75 for 1 call" in ran.both
+    assert f"the log of {folders[1].name} is missing; the cost is taken from the ledger: $0.75 for 1 call" in ran.both
     assert masked(ran.lines)[-1].startswith("[T] WARNING: Cost limit reached: $2.25 of $2.25")
 
 

@@ -37,7 +37,7 @@ def test_S_21_changes_of_guarded_files_are_put_back(walled: Workspace) -> None: 
     assert event["paths"] == sorted([*gone, ".envrc", "rooda.toml"])
     assert Path(event["kept"], ".github/workflows/evil.yml").read_text() == "on: push\n"
     assert "You may not change these files; rooda put them back: .claude/settings.json" in walled.calls[1].text
-    assert "Put back, because agents and gates may not change it: " in run.err
+    assert "Restored files that agents and gates may not change: " in run.err
     assert "  sandbox     put back: .claude/settings.json" in run.err
 
 
@@ -131,7 +131,7 @@ def test_S_21_a_large_guarded_file_is_never_emptied(walled: Workspace) -> None: 
     walled.side(1, "echo x >.vscode/a; echo x >>.vscode/b")
     run = walled.rooda("build", "-n", "1")
     assert walled.read(".vscode/a") == "a" * 3_000_000
-    assert "a guarded file that can't be put back: .vscode/b: rooda can only put back files" in run.err
+    assert "a guarded file that can't be restored: .vscode/b: rooda can only restore files" in run.err
     assert not walled.exists(".vscode/b")
     (kept,) = Path(walled.path, ".rooda/runs").glob("*/put-back-*/.vscode/b")
     assert kept.stat().st_size == 17_000_002
@@ -268,7 +268,7 @@ def test_S_21_a_repository_that_an_agent_makes_starts_nothing(ws: Workspace, how
     run = ws.rooda("build", "-n", "1")
     assert run.code == 0, run.err
     if how == "nothing":
-        assert ws.git("log", "--format=%s") == "first\n" and "Put back" not in run.err
+        assert ws.git("log", "--format=%s") == "first\n" and "Restored files" not in run.err
     else:
-        assert not os.path.lexists(ws.file(".git")) and "may not change it: .git" in run.err
+        assert not os.path.lexists(ws.file(".git")) and "may not change: .git" in run.err
         assert len([*Path(ws.path, ".rooda/runs").glob("*/put-back-1/.git")]) == 1

@@ -75,7 +75,7 @@ def test_S_21_gates_are_inside_and_their_output_is_readable(ws: Workspace) -> No
     ws.side(2, 'cat .rooda/runs/*/0001-gate-1.out >"$FAKE/read"; ls .rooda/runs/* >"$FAKE/listed"')
     run = ws.rooda("build", "-n", "2")
     assert "Quality gates failed: probe" in run.out
-    assert not ws.exists(".envrc") and "Put back, because agents and gates may not change it: .envrc" in run.err
+    assert not ws.exists(".envrc") and "Restored files that agents and gates may not change: .envrc" in run.err
     assert Path(ws.fake, "read").read_text().startswith("proof")
     assert Path(ws.fake, "listed").read_text().split() == ["0001-gate-1.out"]
 
