@@ -148,9 +148,9 @@ def test(ctx: click.Context, name: str) -> int:
     from rooda.agentkit import check
 
     if check.subject(found, agent, "") is None:
-        set_it = f'Set its variables or files: [agents.{name}.test] env = {{ OPENAI_BASE_URL = "{{url}}/v1" }}.'
+        set_it = f'Set variables or files: [agents.{name}.test] env = {{ OPENAI_BASE_URL = "{{url}}/v1" }}.'
         known_for = f"Available for: {', '.join(sorted(check.shipped()))}."
-        raise UsageProblem(f"rooda can't point {name!r} at its model server.", f"{set_it} {known_for}")
+        raise UsageProblem(f"rooda can't point {name!r} at rooda's model server.", f"{set_it} {known_for}")
     found = trusting.checked(configuration.refuse_misspelt(found), RunOptions({}), here.config)
     agent = agent_named(found, name) or agent
     program = preflight.find_program(agent, here.workspace)
@@ -231,7 +231,7 @@ def _append(path: str, table: str, name: str) -> None:
 
 
 def _all_pass(checks: "Iterable[Check]", signals: "Signals") -> bool:
-    """Print each check; return True if none failed. A signal ends them."""
+    """Print each check; return True if all passed, False if one failed or a signal ended them early."""
     passed = True
     for check in checks:
         if signals.count:

@@ -34,7 +34,7 @@ def command(ctx: click.Context, name: str, iterations: int, as_json: bool) -> in
 
         click.echo(json.dumps(found, indent=2))
     else:
-        click.echo("\n".join(_rows(found)) if past else f"No agent calls of '{name}' recorded here: nothing to go by.")
+        click.echo("\n".join(_rows(found)) if past else f"No agent calls of '{name}' recorded here; no estimate.")
     return OK
 
 

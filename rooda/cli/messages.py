@@ -28,7 +28,7 @@ from rooda.settings.where import Where, where
 def say(ctx: click.Context, text: str, name: str | None) -> int:
     """Put TEXT once into the STATUS section of the next prompt of the loop NAME. `rooda why` shows it.
 
-    A loop that is paused or was interrupted gets it when it is resumed.
+    A loop that is paused or was interrupted gets the note when it is resumed.
     """
     here = where(ctx)
     note = run_folder.readable(text).strip()

@@ -22,7 +22,7 @@ STATE = {
     "counts": "ended and failed iterations, for `rooda metrics`",
     "empty": "an empty file, which a sandbox mounts over files that it hides",
     "homes": "HOME of agents and gates in a sandbox, for each project; `rooda prune` deletes those of deleted projects",
-    "key": "the key that signs what a resume believes; without it, resumes ask: `rooda trust --state`",
+    "key": "the key that signs what a resume relies on; without it, a resume asks first: `rooda trust --state`",
     "ledger": "what each call cost; without it, budgets over all runs begin at zero",
     "limits": "how long the usage limit of each account lasts",
     "locks": "a second lock of each loop; delete it only while no loop runs",
@@ -143,7 +143,7 @@ def in_words(rows: list[Kept]) -> Iterator[str]:
         yield f"{'':8}  {row.what}"
         yield f"{'':8}  remove: {row.remove}"
     yield f"{_amount(sum(row.bytes for row in here)):>8}  in {len(here)} of {len(rows)} places; --json lists all."
-    yield "Of a workspace, its .rooda and its git folder hold the rest; rooda status --all lists the workspaces."
+    yield "Each workspace's .rooda and git folder hold the rest; rooda status --all lists the workspaces."
 
 
 def _amount(size: int) -> str:

@@ -271,7 +271,7 @@ def manager_here() -> Manager:
 
 
 def safe_path(path: str, workspaces: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """Return PATH without relative folders and folders in workspaces, where agents write; and the removed folders."""
+    """Return PATH without folders that agents could write to (relative, or in a workspace); and those folders."""
     folders = path.split(os.pathsep)
     kept = [each for each in folders if os.path.isabs(each) and not _inside(each, workspaces)]
     dropped = [each for each in folders if each not in kept]

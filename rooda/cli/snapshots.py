@@ -132,7 +132,7 @@ def run_with(repo: Repo, tips: Sequence[Snapshot], number: int | None) -> Run:
         last = max(last, found[-1].before.iteration) if found else last
     if number is None:
         raise UsageProblem(
-            f"There is no snapshot from the start of an iteration of {tips[0].loop!r}; nothing can be compared."
+            f"No snapshot was taken at the start of an iteration of {tips[0].loop!r}, so nothing can be compared."
         )
     what = f"There is no snapshot of iteration {number}; the last one of {tips[0].loop!r} here is {last}."
     raise UsageProblem(what, f"See them with: rooda snapshots {tips[0].loop}")

@@ -21,7 +21,7 @@ _WORDS = {"told": "noted"}  # words for people; --json keeps the key
 @click.argument("name", required=False, shell_complete=tab_loops)
 @click.option("--iteration", type=click.IntRange(min=1), metavar="N", help="Only this iteration.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
-@click.option("--elsewhere", is_flag=True, hidden=True, help="A run without an end may go on on another machine.")
+@click.option("--elsewhere", is_flag=True, hidden=True, help="A run may be running on another machine.")
 @click.pass_context
 def why(ctx: click.Context, name: str | None, iteration: int | None, as_json: bool, elsewhere: bool) -> int:
     """Explain each decision of the latest run, or of NAME's latest run: the rule and the line of evidence."""
