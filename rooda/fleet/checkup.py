@@ -60,7 +60,7 @@ def _engine(fleet: "Fleet") -> Iterator[Finding]:
         return
     yield Finding("address", GOOD, str(fleet.address))
     how = "on" if encrypted else "off; this machine only" if fleet.address.is_local else "off"
-    do = "" if encrypted or fleet.address.is_local else "Set up TLS: anybody on the way can read and change tasks."
+    do = "" if encrypted or fleet.address.is_local else "Set up TLS: anyone on the network path can change tasks."
     yield Finding("TLS", WARN if do else GOOD, how, do)
     yield Finding(
         "versions", GOOD, f"rooda {__version__}, temporalio {version('temporalio')}, server {about['version']}"
@@ -89,7 +89,7 @@ def _workers(engine: Any) -> Iterator[Finding]:
     yield Finding("workers", GOOD, names) if names else Finding("workers", WARN, "none", "Start one: rooda worker")
     for pool in sorted({str(each["pool"]) for each in found} or {"default"}):
         count = engine.partitions(pool)
-        do = "Give it one: matching.numTaskqueueReadPartitions and …WritePartitions = 1 in the server's dynamic config."
+        do = "Use one: matching.numTaskqueueReadPartitions and …WritePartitions = 1 in the server's dynamic config."
         detail = f"{counted(count, 'partition')}"
         if count > 1:
             yield Finding(f"queue of {pool}", WARN, f"{detail}: priorities apply only within each partition", do)

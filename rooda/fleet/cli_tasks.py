@@ -79,7 +79,7 @@ _FURTHER: list[click.Parameter] = [
     click.Option(["--batch-cost"], type=Value(AMOUNT), default=0.0, metavar="USD", help="Cost limit of the batch."),
     click.Option(
         ["--retries"], type=click.IntRange(0), default=1, show_default=True, metavar="N",
-        help="How often to retry the task after a failure.",
+        help="How many times to retry the task after failures.",
     ),
 ]  # fmt: skip
 tasks.add_command(add_command(_listed, *_FURTHER))
@@ -147,7 +147,7 @@ def _awaited(desk: Desk, number: int, states: tuple[str, ...]) -> Task:
             what = f"No worker runs, so the order waits; task {number} is still {task.state}."
             raise RoodaError(what, "Start one: rooda worker")
         if clock.monotonic() > began + PATIENCE:
-            what = f"Task {number} is still {task.state}; the order stands."
+            what = f"Task {number} is still {task.state}; the order is pending."
             raise RoodaError(what, f"See it: rooda tasks show {number} --fleet")
         clock.sleep(LOOK)
 
@@ -155,7 +155,7 @@ def _awaited(desk: Desk, number: int, states: tuple[str, ...]) -> Task:
 OVER = (model.PARKED, model.COMPLETED, model.FAILED, *model.OVER)
 
 
-@_ordering("stop", "Task {number} is {state}. To go on: rooda tasks continue {number} --fleet", OVER,
+@_ordering("stop", "Task {number} is {state}. Continue it: rooda tasks continue {number} --fleet", OVER,
            short="Stop a task.", reason=True)  # fmt: skip
 def stop() -> None:
     """End the loop of a task as Ctrl+C does, and park the task; state and work are kept."""
@@ -169,7 +169,7 @@ def cancel() -> None:
 @_ordering("retry", "Task {number} is {state}.", (model.WAITING, model.RUNNING, *OVER),
            short="Retry a task that failed or is parked.")  # fmt: skip
 def retry() -> None:
-    """Let a worker work on a task again that failed, is parked, or waits for a usage limit."""
+    """Let a worker retry a task that failed, is parked, or waits for a usage limit."""
 
 
 for _each in (stop, cancel, retry):
@@ -198,11 +198,11 @@ def _held(ctx: click.Context, number: int | None, order: Json, done: str) -> int
     desk.require_no_secret(str(order.get("why", "")))
     if number is None:
         desk.engine.hold(desk.key, order)
-        say(f"All tasks are {done}; running ones end their turn first." if done == "paused" else "All tasks go on.")
+        say(f"All tasks are {done}; running ones end their turn first." if done == "paused" else "All tasks continue.")
         return OK
     found = desk.find(number)
     if done == "continued" and found.task.question:
-        raise UsageProblem(f"Task {number} waits for an answer.", f'Give it: rooda tasks answer {number} "…" --fleet')
+        raise UsageProblem(f"Task {number} waits for an answer.", f'Answer it: rooda tasks answer {number} "…" --fleet')
     desk.engine.order(found.workflow, order)
     after = desk.engine.show(found.workflow)
     running = after["task"].get("state") == model.RUNNING
@@ -226,7 +226,7 @@ def priority(ctx: click.Context, priority: str, number: int) -> int:
 @click.argument("text")
 @click.pass_context
 def answer(ctx: click.Context, number: int, text: str) -> int:
-    """Answer the question of an agent; the task goes on with the answer in its next prompt."""
+    """Answer the question of an agent; the task continues with the answer in its next prompt."""
     desk = desk_of(where(ctx))
     if not desk.get(number).question:
         raise UsageProblem(f"Task {number} has no open question.", f"See it: rooda tasks show {number} --fleet")
@@ -329,13 +329,13 @@ def take(ctx: click.Context, number: int, yes: bool) -> int:
 @click.option("--no-gates", is_flag=True, help="Remove the task's own gates.")
 @click.pass_context
 def edit(ctx: click.Context, /, number: int, text: str | None, no_gates: bool, **typed: Any) -> int:
-    """Change a task. A running loop gets the change when a worker starts or resumes it the next time."""
+    """Change a task. A running loop gets the change the next time a worker starts or resumes that loop."""
     desk = desk_of(where(ctx))
     fields = board.changes(text, no_gates, typed)
     if not fields.get("text", "text"):
         raise UsageProblem("The task's text is empty; nothing was changed.", "Type another text.")
     if not fields:
-        raise UsageProblem("No option says what to change.", "Add --text, --gate, --after, --priority, …")
+        raise UsageProblem("No option was given; nothing was changed.", "Add --text, --gate, --after, --priority, …")
     desk.change(number, fields)
     say(f"Changed task {number}.")
     return OK

@@ -134,7 +134,7 @@ class TaskFlow:
             await _signal(name, "tell", question)
 
     async def _ask_others(self) -> float | None:
-        """Ask the tasks that this one waits for to report their end; return None if all will."""
+        """Ask the tasks that this one waits for to report their end; None if all will, else seconds until a retry."""
         me, closed = {"order": "watch", "workflow": workflow.info().workflow_id}, list[str]()
         for name in self._state.after:
             closed += [] if await _signal(name, "order", me) else [name]

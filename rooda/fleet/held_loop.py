@@ -1,4 +1,4 @@
-"""Runs a task's loop, holds it after each iteration until that is published, and passes on the user's orders."""
+"""Runs a task's loop, holds the loop after each iteration until that is published, and passes on the user's orders."""
 
 import os
 import threading
@@ -106,7 +106,7 @@ class HeldLoop:
             self._publish({})
         except Exception as problem:  # the leg raises it once the loop has ended
             self.failure = problem
-            return {"end": "this task goes on elsewhere, or needs a person"}
+            return {"end": "this task continues elsewhere, or needs the user"}
         finally:
             self.has_closed_turn = False
         return {"end": self.handed_back} if self.handed_back else {"go": True}

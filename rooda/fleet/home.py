@@ -52,7 +52,7 @@ def take(desk: Desk, number: int, folder: str, yes: bool) -> int:
     say(f"Task {number} is in {restored.workspace}")
     if restored.turn is None:
         there = shlex.quote(os.path.relpath(restored.workspace))
-        say(f"No worker has completed an iteration of it yet. Start it: cd {there} && {shlex.join(['rooda', *words])}")
+        say(f"No worker has completed an iteration yet. Start the task: cd {there} && {shlex.join(['rooda', *words])}")
         return OK
     return _say_next(restored.workspace, yes)
 

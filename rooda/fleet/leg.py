@@ -1,6 +1,6 @@
 """Runs one leg: the work of this worker on a task, from the claim in git to the delivered branch.
 
-The loop is an ordinary rooda loop, a child of the worker. At the end of each turn, an iteration of the loop, it waits
+The loop is an ordinary rooda loop, a child of the worker. At the end of each turn (an iteration), the loop waits
 until the worker has pushed the turn to git.
 """
 
@@ -107,7 +107,7 @@ def make_land(
 
 
 class Over(Exception):
-    """Raised to end a leg before its loop starts, or without a loop. Holds the leg's outcome."""
+    """Raised to end a leg before its loop starts, or a leg that needs no loop. Holds the leg's outcome."""
 
     def __init__(self, kind: str, **facts: str | bool) -> None:
         super().__init__(kind)
@@ -201,7 +201,7 @@ class Leg:
         made = publish.claim(self._mirror, self._tip, record)
         self._settle(self._remote.push(Update(self._ticket.number, self._tip, made), self._is_ordered), made)
         self._desk.record({"fence": self._fence})
-        self._host.say(f"Task {self._ticket.number}: claimed, {self._task.title}")
+        self._host.say(f"Claimed task {self._ticket.number}: {self._task.title}")
 
     def _settle(self, result: Result, made: str) -> None:
         """Continue with the new tip after a push that succeeded; otherwise end the leg."""

@@ -1,6 +1,6 @@
 """Keeps a bare copy of a repository on this worker. Only git commands in this copy use the user's git credentials.
 
-Clones for agents borrow its objects, and their turns are pushed from it, so that no hook, filter or setting that an
+Clones for agents borrow its objects, and turns are pushed from this copy, so that no hook, filter or setting that an
 agent can write runs next to a credential. Nothing is ever removed from its objects.
 """
 

@@ -77,7 +77,7 @@ class _Turn:
 
 
 class Remote:
-    """The refs of a repository's tasks. All legs of a worker that share a mirror use one object."""
+    """The refs of a repository's tasks at its remote. All legs of a worker that share a mirror share one `Remote`."""
 
     def __init__(self, mirror: Mirror) -> None:
         self._mirror = mirror
@@ -141,7 +141,9 @@ class Remote:
             number += 1
 
     def push(self, update: Update, wait: Wait) -> Result:
-        """Push a claim or an end alone. A branch is pushed atomically with it, or earlier if it has another remote."""
+        """Push a task's new chain commit. If the update has a branch, push both atomically, or first the branch if its
+        remote is a different one.
+        """
         task = _Change(self._mirror.ref(update.number), update.old, update.new)
         if update.branch and not update.branch_old:
             old = self._delivered(update, wait)

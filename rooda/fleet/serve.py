@@ -222,7 +222,7 @@ class Server:
         self._draining.set()
 
     async def _taken_up(self) -> None:
-        """Wait until the workflows of the last legs know that these were handed back. Only a worker can tell them."""
+        """Wait until the workflows of the last legs know that these were handed back. Only a worker can report it."""
         deadline = clock.uptime() + LAST
         for name in sorted(self._left):
             while clock.uptime() < deadline:

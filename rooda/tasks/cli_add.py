@@ -302,7 +302,7 @@ def _issues(here: Where, taken: Taken, forge: str) -> Read:
     for draft in outside:
         say(escape_line(f"Not taken: {draft.place} {draft.title}"))
     if outside:
-        say("Their authors can't write to the repository, and issues become prompts. Add them: --allow-outside")
+        say("Their authors can't write to the repository, and issues become prompts. Add such issues: --allow-outside")
     return read._replace(refused=frozenset(draft.key for draft in outside))
 
 
@@ -338,7 +338,7 @@ def _news(known: Known) -> Iterator[str]:
     if draft.done and not task.is_over:
         yield f"Task {task.id} is done in {draft.place}: {task.title}. Cancel it: rooda tasks cancel {task.id}"
     elif known.is_edited and not task.is_over:
-        yield f"Task {task.id} was edited in {draft.place}; it keeps its text. Change it: rooda tasks edit {task.id}"
+        yield f"Task {task.id} was edited in {draft.place}; its text here stays. Edit: rooda tasks edit {task.id}"
 
 
 def add_command(listed: Callable[[Where, Json], TaskList], *further: click.Parameter) -> click.Command:

@@ -26,7 +26,7 @@ _LANDING = (
         default=2,
         show_default=True,
         metavar="N",
-        help="How often a task goes back to its agent after a conflict or a red gate.",
+        help="How many times a task goes back to its agent after conflicts or red gates.",
     ),
     click.option("--no-gates", is_flag=True, help="Land even if there are no gates to check the work."),
     click.option("-y", "--yes", is_flag=True, help="Land changes to rooda.toml, gates and CI files without asking."),

@@ -142,7 +142,7 @@ def _edit(ctx: click.Context, /, number: int, text: str | None, no_gates: bool, 
     task = editing.edit(store, number, _typed(store.get(number)) if change == Edit() else change)
     say(escape_line(f"Changed task {task.id}: {task.title}"))
     if task.state == model.RUNNING:
-        say("The task is running; its next iteration gets the change.")
+        say("The task is running; the change takes effect in its next iteration.")
     return OK
 
 
@@ -167,7 +167,7 @@ edit = click.Command(
         *own_options(),
     ],
     callback=_edit,
-    help="Change a task: in $EDITOR, or with the options. A running loop gets it in its next iteration.\n\n"
+    help="Change a task: in $EDITOR, or with the options. A running loop gets the change in its next iteration.\n\n"
     "--gate replaces all of the task's own gates; --after '' removes all tasks that it waits for.",
     short_help="Change a task.",
     context_settings=DASH_H,

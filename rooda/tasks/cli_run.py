@@ -46,7 +46,7 @@ def _store(here: Where) -> Store:
     default=1,
     show_default=True,
     metavar="N",
-    help="How often to retry a failed task.",
+    help="How many times to retry a failed task.",
 )
 @click.option("--max-cost", "cost", type=Value(AMOUNT), metavar="USD", help="Stop when all loops together cost this.")
 @click.option("--wait", is_flag=True, help="Sleep until a usage limit resets, then continue.")
@@ -153,7 +153,7 @@ def cancel(ctx: click.Context, number: int) -> int:
 @ID
 @click.pass_context
 def retry(ctx: click.Context, number: int) -> int:
-    """Let the next `run` work on a task again that failed, is parked, or waits for a usage limit."""
+    """Let the next `run` retry a task that failed, is parked, or waits for a usage limit."""
     from rooda.tasks import model, orders
 
     after = orders.retry(_store(where(ctx)), number)

@@ -1,4 +1,4 @@
-"""Changes an existing task, and sends the change to its loop, which applies it in its next iteration."""
+"""Changes an existing task, and sends the change to the task's loop, which applies it in the next iteration."""
 
 import os
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from rooda.tasks import model, orders
 from rooda.tasks.model import PRIORITIES, PROCEDURE, Limits, Task
 from rooda.tasks.store import Store
 
-HEAD = "# Task {0.id}, {0.state}. Below the first empty line is its text. `gate:` may be there several times.\n"
+HEAD = "# Task {0.id}, {0.state}. The task's text begins below the first empty line. `gate:` may be repeated.\n"
 
 
 class Edit(NamedTuple):
@@ -122,7 +122,7 @@ def parsed(text: str) -> Edit:
             found = found._replace(priority=value)
         else:
             raise UsageProblem(
-                f"This line can't be read: {row}", "Nothing was changed. Lines: gate:, after:, priority:"
+                f"Unknown line: {row}", "Nothing was changed. A line must begin with gate:, after: or priority:."
             )
     return found._replace(gates=tuple(gates))
 

@@ -210,7 +210,7 @@ class Queue:
         if target.remote:
             return self._push(target, Move((result,), target.ref, tip, commit, remote=target.remote))
         folders = checkouts.folders_of(self._repo, target.ref)
-        others = "others wait before it" if self._shelf.newest(target.name) else ""
+        others = "earlier results have not landed yet" if self._shelf.newest(target.name) else ""
         reason = others or _obstacle(folders, target, tip, changes)
         if not reason:
             move = Move((result,), target.ref, tip, commit, folders[0] if folders else "")
@@ -283,7 +283,7 @@ class Queue:
         whole = all(self._store.get(each.id).state == model.COMPLETED for each in found.tasks)
         if not whole or not self._targets.is_part(tip, found.newest):
             self._shelf.clear(target.name)
-            self._say(f"The results that waited for {target.name} are made again: it or one of the tasks has changed.")
+            self._say(f"The results that waited for {target.name} are made again: the branch or a task has changed.")
             return
         folders = checkouts.folders_of(self._repo, target.ref)
         reason = _obstacle(folders, target, tip, checkouts.changes(self._repo, tip, found.newest))
@@ -320,7 +320,7 @@ class Queue:
             repo = find(move.checkout) if move.checkout else self._repo
             checkouts.remove_locks(repo, move.ref, since, bool(move.checkout))
         if problem:
-            hint = f"Look at it: git -C {move.checkout} status. Then land again: rooda tasks land"
+            hint = f"Look at the checkout: git -C {move.checkout} status. Then land again: rooda tasks land"
             raise RoodaError(f"A landing was cut off, and rooda can't complete it: {problem}.", hint, UNFINISHED)
 
 

@@ -18,7 +18,7 @@ from rooda.views.status_table import Row
 
 
 class Board(NamedTuple):
-    """All tasks by id, with the current progress of running ones; and why damaged files can't be read, by id."""
+    """All tasks by ID, running ones with their current progress; and the errors of unreadable task files, by ID."""
 
     tasks: dict[int, Task]
     damaged: dict[int, str]

@@ -264,7 +264,7 @@ class Runner:
         self._say(f"Task {task.id}{why}")
 
     def _hold_others(self, limited: Task) -> None:
-        """Let all waiting tasks with the same agent wait until that agent's usage limit ends."""
+        """Make all waiting tasks that use the same agent wait until its usage limit ends."""
         if limited.state != model.WAITING or not limited.until:
             return
 

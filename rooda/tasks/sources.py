@@ -171,7 +171,7 @@ def source_of(draft: Draft, kind: str, sync: bool) -> Source:
 
 
 def after_of(draft: Draft, ids: Mapping[str, int], more: Collection[int] = ()) -> tuple[int, ...]:
-    """Return the ids of the tasks that a draft waits for. Keys that `ids` lacks, as of done items, are left out."""
+    """Return the ids of the tasks that a draft waits for. Keys that `ids` lacks (those of done items) are left out."""
     return tuple(dict.fromkeys([*(ids[key] for key in draft.after if key in ids), *more]))
 
 

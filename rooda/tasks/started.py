@@ -1,7 +1,7 @@
 """Records that `rooda tasks run` is active, so that `rooda resume --all` starts it again after a crash or a shutdown.
 
-rooda signs the record with the user's key. It deletes it when the run ends by itself or the user stops it. SIGTERM and
-SIGHUP keep it, because they mean a shutdown or a closed terminal; `rooda tasks stop` deletes it before its SIGTERM.
+rooda signs the record with the user's key. The record is deleted when the run ends by itself or the user stops the run,
+but not after SIGTERM or SIGHUP, which mean a shutdown or a closed terminal; so `rooda tasks stop` deletes it first.
 """
 
 import os

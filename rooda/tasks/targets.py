@@ -60,7 +60,7 @@ class Targets:
         return self.is_part(commit, ref)
 
     def fetch(self, target: Target) -> None:
-        """Fetch a remote target, and do nothing for a local one. Raises GitProblem if that fails."""
+        """Fetch a target from its remote; do nothing for a local target. Raises GitProblem if git fails."""
         if not target.remote:
             return
         words = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", target.remote)

@@ -112,7 +112,7 @@ def prepare(found: Settings, wanted: NewWorktree, store: Store, task: Task, say:
 
 
 def _newer(repo: Repo, tip: str, base: str) -> str:
-    """Return the base of a task's branch if it contains the target's tip, as after a pull request; else the tip."""
+    """Return the base of a task's branch if that contains the target's tip, as after a pull request; else the tip."""
     is_ahead = base not in ("", tip) and repo.run("merge-base", "--is-ancestor", tip, base).code == 0
     return base if is_ahead else tip
 
