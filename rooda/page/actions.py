@@ -32,7 +32,7 @@ class Action(NamedTuple):
 ANSWERED = "Answered; it continues."
 ACTIONS = {
     "answer": Action("Answer", "Answer {}", "text", "The next prompt contains your answer.", ANSWERED),
-    "land": Action("Land", "Land all completed tasks", "sure", "Brings their work to its branch once the gates pass."),
+    "land": Action("Land", "Land all completed tasks", "sure", "Brings work to its target branch once the gates pass."),
     "retry": Action("Retry", "Retry {}", done="It runs again."),
     "resume": Action("Resume", "Resume {}", done="It continues."),
     "continue": Action("Continue", "Continue {}"),

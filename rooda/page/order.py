@@ -30,7 +30,7 @@ async def carry_out(argv: Sequence[str], workspace: str) -> Done:
     try:
         descriptor, path = tempfile.mkstemp(prefix="rooda-page-")
     except OSError as problem:  # the disk is full
-        return Done(1, f"It can't be started: {problem.strerror}")
+        return Done(1, f"The command can't be started: {problem.strerror}")
     os.close(descriptor)
     env = {key: value for key, value in os.environ.items() if key not in MANAGER_VARIABLES}
     until = clock.monotonic() + PATIENCE
@@ -44,7 +44,7 @@ async def carry_out(argv: Sequence[str], workspace: str) -> Done:
             waiting.add_done_callback(_waiting.discard)
         return Done(code, plain(files.to_text(files.tail(path, MOST))).strip())
     except OSError as problem:
-        return Done(1, f"It can't be started: {problem.strerror}")
+        return Done(1, f"The command can't be started: {problem.strerror}")
     finally:
         files.remove(path)
 

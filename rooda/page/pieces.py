@@ -7,9 +7,9 @@ from rooda.page.html import Html
 
 
 class Pieces:
-    """The pieces of one page, keyed by `container/name`; a container with one piece is its own key.
+    """The HTML pieces of one page, keyed by `container/name`, or by `container` if the container has only one piece.
 
-    `first` is its first version, larger than all versions of earlier pages with the same address.
+    `first`: the number of the page's first version, larger than the version numbers of earlier pages at this address.
     """
 
     def __init__(self, first: int = 0) -> None:
