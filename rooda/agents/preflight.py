@@ -108,7 +108,7 @@ def describe(agent: Agent, program: str) -> list[str]:
 
 
 def version_of(agent: Agent, program: str) -> str:
-    """Return the program's version; "" if the name isn't the agent's: the version option may do something else."""
+    """Return the program's version; "" if it isn't the agent's own program, whose version option rooda knows."""
     from rooda.agents import versions  # loads the process code, which a dry run does not need
 
     option = agent.version if os.path.basename(program) == agent.cli else ""

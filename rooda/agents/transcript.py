@@ -68,7 +68,7 @@ def take_line(found: Reader, line: bytes, into: Gathered) -> None:
 
 
 def _whole(line: bytes, into: Gathered) -> bytes:
-    """Return a line that is a record of its own. Gather the lines of a multi-line record: b"" until its last line."""
+    """Return a line unchanged; of a record that spans several lines, b"" until the last line, then the whole record."""
     begun, stripped = into.memory.get("begun", b""), line.rstrip()
     if not begun and stripped != b"{":
         return line

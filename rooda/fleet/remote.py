@@ -141,8 +141,9 @@ class Remote:
             number += 1
 
     def push(self, update: Update, wait: Wait) -> Result:
-        """Push a task's new chain commit. If the update has a branch, push both atomically, or first the branch if its
-        remote is a different one.
+        """Push a task's new chain commit, and the branch of the update, if it has one.
+
+        Both are pushed atomically; if the branch has another remote, it is pushed first.
         """
         task = _Change(self._mirror.ref(update.number), update.old, update.new)
         if update.branch and not update.branch_old:

@@ -162,7 +162,7 @@ def _files_below(folder: str) -> Iterable[tuple[str, str]]:
 
 
 def _ignored_at_target(repo: Repo, rows: list[Change], target: str) -> list[Change]:
-    """Return the deletions not to make: snapshots lack ignored files, so one ignored at the target may have existed."""
+    """Return the deletions to skip: a file that git ignored at the target may have existed then, in no snapshot."""
     leaving = [row for row in rows if row.status == "D"]
     if not leaving:
         return []  # unchanged ignore rules are not enough to return: a committed file can match them

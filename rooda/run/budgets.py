@@ -130,7 +130,7 @@ def has_limit(budgets: Budgets, agent: Agent) -> bool:
 
 
 def first_limit(budgets: Budgets, agent: Agent, account: str) -> Cause:
-    """Return the first budget that applies to a call, without what is used of it: the budgets can't be checked."""
+    """Return the first budget that applies to a call, with no usage, for the case that budgets can't be checked."""
     kinds = (("day", budgets.day), ("project", budgets.project), (RUN, budgets.run), ("agent", agent.budget_day))
     kind, limit = next((each for each in kinds if each[1]), kinds[0])
     return Cause("cost", limit=limit, budget=kind, account=account if kind == "agent" else "")

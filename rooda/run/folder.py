@@ -300,7 +300,7 @@ def note_origin(folder: RunFolder, environ: Mapping[str, str], workspace: str, o
 
 
 def place_of(workspace: str) -> dict[str, str]:
-    """Return the workspace and the commit of HEAD. Both are signed: the signature is valid only there."""
+    """Return the workspace and the commit of HEAD. Both are signed, so that a signature is valid only for them."""
     return {"workspace": os.path.realpath(workspace), "commit": traces.head_commit(workspace)}
 
 

@@ -338,7 +338,7 @@ def _news(known: Known) -> Iterator[str]:
     if draft.done and not task.is_over:
         yield f"Task {task.id} is done in {draft.place}: {task.title}. Cancel it: rooda tasks cancel {task.id}"
     elif known.is_edited and not task.is_over:
-        yield f"Task {task.id} was edited in {draft.place}; its text here stays. Edit: rooda tasks edit {task.id}"
+        yield f"Task {task.id} was edited in {draft.place}, but not here. Edit it here: rooda tasks edit {task.id}"
 
 
 def add_command(listed: Callable[[Where, Json], TaskList], *further: click.Parameter) -> click.Command:

@@ -71,7 +71,7 @@ def test_T_02_what_changes_at_the_source_is_said(repo: Workspace) -> None:
     done = repo.rooda("tasks", "add", "--from", "TODO.md")
     assert done.out.splitlines() == [
         "Added task 4: Two, renamed",
-        "Task 1 was edited in TODO.md; its text here stays. Edit: rooda tasks edit 1",
+        "Task 1 was edited in TODO.md, but not here. Edit it here: rooda tasks edit 1",
         "Task 3 is done in TODO.md: Three. Cancel it: rooda tasks cancel 3",
         "Task 2 is no longer in TODO.md: Two. Cancel it: rooda tasks cancel 2",
     ]

@@ -160,7 +160,7 @@ def ask_judge(
 
 
 def read_verdict(diff: str, text: str) -> tuple[bool, str]:
-    """Read a judge's ruling on one criterion; return whether it is met, and "" or why it can't be used."""
+    """Read a judge's ruling on one criterion; return whether it is met, and the answer's fault, "" if none."""
     answer = answers.find_json(text)
     if answer is None:
         return False, "it is not JSON"
@@ -202,7 +202,7 @@ def check_must_not(state: GoalState, world: World, iteration: int) -> tuple[Goal
 
 
 def read_ruling(entries: list[str], text: str) -> tuple[tuple[str, ...], str]:
-    """Read a judge's ruling on the mustNot entries; return the violated entries, and "" or why it can't be used."""
+    """Read a judge's ruling on the mustNot entries; return the violated ones, and the answer's fault, "" if none."""
     named = answers.read_ruling(text, entries)
     if named is None:
         return (), "it is not JSON" if answers.find_json(text) is None else "`violated` is not a list of the entries"

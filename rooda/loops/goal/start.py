@@ -215,7 +215,7 @@ def run_session(
 
 
 def finish(place: Place) -> GoalState | None:
-    """Write the files that a killed rooda left unwritten at a goal's end; return the state, None if there were none."""
+    """Write the files that a kill left unwritten at a goal's end; return the state, None if nothing was missing."""
     state = None if lock.is_held(place.lock) else ended(place)
     if state is None or (finish_files(place, state) and os.path.exists(place.summary)):
         return None
