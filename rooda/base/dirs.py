@@ -27,7 +27,7 @@ def data(*names: str) -> str:
 def make_state(*names: str) -> str:
     """Create a folder in the user's state that only the user can enter; return its path.
 
-    Raises OSError if that fails, UsageProblem if it is a link.
+    Raises OSError if that fails, UsageProblem if the folder is a link.
     """
     home = state()
     if not home:

@@ -136,7 +136,7 @@ def read_ours(path: str, limit: int = LARGEST) -> bytes:
 
 
 def read_ours_if_exists(path: str) -> bytes | None:
-    """Like `read_ours`, but return None if there is no regular file. Raises OSError if it exists but can't be read."""
+    """Like `read_ours`, but return None if there is no regular file. Raises OSError if the file can't be read."""
     try:
         return read_ours(path)
     except OSError:
@@ -657,7 +657,7 @@ def remove_empty_parents(path: str) -> None:
 
 
 def hold_replaced(path: str) -> None:
-    """Keep a file open that is about to be replaced, so that the kernel frees its space only at `release_replaced`.
+    """Keep a file open that is about to be replaced, so that the kernel frees its blocks only at `release_replaced`.
 
     Freeing costs more than the replacement itself, and would lengthen the gap between two agent calls.
     """

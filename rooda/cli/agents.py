@@ -170,7 +170,7 @@ def add(ctx: click.Context, name: str, command: str) -> int:
     """Try COMMAND against a scripted model server; if it works, define it as the agent NAME in your own settings.
 
     rooda passes the prompt on stdin, or in place of {prompt} in COMMAND. The CLI finds the server by OPENAI_BASE_URL,
-    OPENAI_API_KEY, ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY. If it fails, nothing is written, and the exit code is 1.
+    OPENAI_API_KEY, ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY. If a check fails, nothing is written; the exit code is 1.
     """
     from rooda.agentkit import adding, check
     from rooda.processes import supervise

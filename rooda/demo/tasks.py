@@ -1,7 +1,7 @@
 """The scripted agent for the tasks of `rooda init --demo DIR --tasks`: writes what one task asks for, and commits it.
 
 Two of the tasks change the same line, and two choose the same key, which only the gate notices. When such a task comes
-back, the agent merges the target and repairs it.
+back, the agent merges the target and repairs its own change.
 """
 
 import os

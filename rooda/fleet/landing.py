@@ -80,7 +80,7 @@ def _land(wish: Json, repository: str, target: str, on: Landing) -> Json:
 
 
 def _prepared(mirror: Mirror, wish: Json, due: Mapping[str, Task], on: Landing) -> tuple[str, Store]:
-    """Return the workspace of the landings, and its list of tasks, which has those that are due."""
+    """Return the workspace of the landings, and its list of tasks, with the tasks that are due."""
     repository, target = str(wish["repository"]), str(wish["target"])
     folder = os.path.join(dirs.data("fleet"), "landing", on.name, f"{wish['key']}-{tickets.key_of(repository)}")
     _make(mirror, folder, repository)

@@ -32,7 +32,7 @@ _PROGRESS = re.compile(r"[A-Z][a-z]+(?: [a-z]+)*: +[0-9]+(?:%|,|$)")  # of the r
 
 
 class Result(NamedTuple):
-    """The result of a push. DONE; REFUSED: another worker has claimed the task; REJECTED by the forge, for `words`;
+    """The result of a push. DONE; REFUSED: another worker has claimed the task; REJECTED by the forge, see `words`;
     UNREACHABLE: rooda gave up before the remote answered.
     """
 

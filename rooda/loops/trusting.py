@@ -51,7 +51,7 @@ def checked(found: Settings, asked: RunOptions, config: str | None, resumed: boo
 
 
 def require_files(found: Settings, sources: "Iterable[Source]") -> None:
-    """Ask the user to trust the commands in further files, such as a flow's sensors; raise Undecided if they don't."""
+    """Ask the user to trust the commands in further files, such as a flow's sensors; raise Undecided if refused."""
     from rooda.loops import trust_question
     from rooda.settings import trust_search
 

@@ -389,7 +389,7 @@ def _watch(tasks: Sequence[_Task], signals: SignalSource, periodic: Periodic | N
 
 
 def _begin_to_stop(running: Sequence[_Task], signals: SignalSource) -> None:
-    """End all tasks; report it once, with the longest grace of those that were still working."""
+    """End all tasks; report that once, with the longest grace of the tasks that were still working."""
     working = [task.spec for task in running if not task.is_ending]
     for task in running:
         task.end("interrupted")

@@ -200,7 +200,7 @@ def state_of(workspace: str, name: str, loop: str, facts: Json) -> str:
 
 
 def newest(workspace: str, name: str, loop: str, begun: str = "", log: Logs = SessionLog) -> SessionLog | None:
-    """Return the newest session that started or resumed this loop; None if it completed the run.
+    """Return the newest session that started or resumed this loop; None if that session completed the run.
 
     A run can't be resumed once it is completed. `begun` is the session that started the run according to its state
     file; it counts even if rooda was killed before the log recorded the start.

@@ -137,7 +137,7 @@ class Telemetry:
     def environment(self, agent: Agent, transcript: str, env: Mapping[str, str]) -> dict[str, str]:
         """Return the variables with which an agent's own telemetry becomes part of this trace.
 
-        The switches of its CLI are set only where `env` does not set them.
+        The switches of the agent's CLI are set only where `env` does not set them.
         """
         span = trace_ids.span_id(self._workspace, self._run, os.path.basename(transcript))
         switches = _reader(agent).telemetry

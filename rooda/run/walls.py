@@ -44,7 +44,7 @@ MOST_SHOWN = 20  # number of output files of gates that an agent can read
 
 
 class Chosen(NamedTuple):
-    """The mode that applies on this machine. `why`: why it is off although the setting is `auto`."""
+    """The mode that applies on this machine. `why`: why the mode is off although the setting is `auto`."""
 
     mode: str
     why: str = ""

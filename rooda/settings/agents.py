@@ -47,7 +47,7 @@ def _own(settings: Settings, agent: str, key: str) -> Found | None:
 
 
 def with_prices(agent: Agent, settings: Settings, raw: bool = False) -> Agent:
-    """Return the agent and its fallbacks, with token prices if one of them reports tokens or if `raw` is set."""
+    """Return the agent and its fallbacks, with token prices if `raw` is set or one of these agents reports tokens."""
     if not raw and all(each.output == "text" for each in (agent, *agent.fallback)):
         return agent
     from rooda.settings.setup import prices_of

@@ -186,7 +186,7 @@ def _paths_in_ci(folder: str, tool: str) -> str:
 
 
 def _layout(folder: str, names: tuple[str, ...]) -> str:
-    """Return those of the named folders that exist; `.` if the first one doesn't."""
+    """Return those of the named folders that exist; `.` if the first of them is missing."""
     found = [name for name in names if os.path.isdir(os.path.join(folder, name))]
     return " ".join(found) if names[0] in found else "."
 

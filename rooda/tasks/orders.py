@@ -117,7 +117,7 @@ def answer(store: Store, number: int, text: str) -> Task:
 
 
 def end_question(store: Store, number: int, default: str, limit: str) -> Task:
-    """Answer a question that has waited too long with the default answer; without a default, the task fails."""
+    """Give the default answer to a question that has waited too long; without a default, the task fails."""
 
     def failed(task: Task) -> Task:
         if not task.question:

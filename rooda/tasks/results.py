@@ -1,4 +1,4 @@
-"""Reads the state and usage of a task's loop from the runs in the task's clone, and fetches its work."""
+"""Reads the state and usage of a task's loop from the runs in the task's clone, and fetches the task's work."""
 
 import os
 from typing import NamedTuple

@@ -157,7 +157,7 @@ class Runner:
         return min(found, default=0.0)
 
     def _end_questions(self, tasks: Mapping[int, Task]) -> None:
-        """Answer questions that waited too long with the default answer; without a default, let their tasks fail."""
+        """Give the default answer to questions that waited too long; without a default, let their tasks fail."""
         limit, default = self._wishes.question_seconds, self._wishes.question_default
         for task in [*tasks.values()] if limit else ():
             if task.question and task.asked_at and seconds_of(task.asked_at) + limit <= clock.now():

@@ -173,7 +173,7 @@ class Output(Protocol[Value_co]):
         """Return the agent's text without a code fence or chatter around it."""
 
     def check_printed(self, printed: str) -> None:
-        """Raise Broken if the agent's printed output can't replace its missing file."""
+        """Raise Broken if the agent's printed output can't replace the missing output file."""
 
 
 class SensorFiles(NamedTuple):

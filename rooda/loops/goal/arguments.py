@@ -222,7 +222,7 @@ def iteration_limit(prepared: Prepared, typed: Json) -> int:
 def dollar_limit(prepared: Prepared, typed: Json) -> float:
     """Return the budget in dollars from option, environment or settings; at most 100 without --force-limits.
 
-    A higher --max-cost raises it, so that the goal pauses at the amount that the user typed.
+    A higher --max-cost raises the budget, so that the goal pauses at the amount that the user typed.
     """
     dollars = _number_from_environment("BUDGET", float) or prepared.number("budget")
     dollars = typed.get("budget") or max(dollars, typed.get("max_cost") or 0)

@@ -87,7 +87,7 @@ def resume_session(prepared: Prepared, where: Where, held: lock.Lock | None, typ
 
 
 def _with_lost_calls(prepared: Prepared, place: Place, state: GoalState) -> GoalState:
-    """Add the cost of calls that a crash cut off, and list the files they changed for the next prompt."""
+    """Add the cost of calls that a crash cut off, and list the files that these calls changed, for the next prompt."""
     calls = lost_calls(place.workspace, NAME, prepared.agent, prepared.number("cost_per_call"))
     state = reduce(add_cost, calls, state)
     changed = ", ".join(_changed_since(place))

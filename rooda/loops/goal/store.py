@@ -277,7 +277,7 @@ def finish_files(place: Place, state: GoalState) -> bool:
 
 
 def holds_state_of(place: Place, state: GoalState) -> bool:
-    """True if the state file is that of this goal, of any of its iterations."""
+    """True if the state file was written by this goal, in any of its iterations."""
     try:
         return is_public_of(loads(files.read_ours(place.state)), state)
     except (OSError, ValueError):
