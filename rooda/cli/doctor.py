@@ -333,7 +333,7 @@ def _proc(subject: Subject) -> Iterator[Finding]:
 
 
 def _sandbox(subject: Subject) -> Iterator[Finding]:
-    """Check whether a sandbox is available; make the attempts of a hostile agent in one, in a temporary folder."""
+    """Check whether a sandbox is available; in it, try what a hostile agent could do, in a temporary folder."""
     import tempfile
 
     from rooda.cli import attempts

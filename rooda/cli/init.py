@@ -100,7 +100,7 @@ def _write(workspace: str, show: bool, limits: Mapping[str, float | None], try_g
 
 
 def _convert(name: str, workspace: str, show: bool) -> int:
-    """Write the settings of a rooda-config.yml as rooda.toml, without those of the user's folder."""
+    """Write the settings of a rooda-config.yml as rooda.toml: in the workspace, or beside the user's own file."""
     from rooda.base import files, workspace_files
     from rooda.settings import layers, older
 

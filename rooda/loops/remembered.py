@@ -139,7 +139,7 @@ def _options(context: "click.Context", known: Json) -> dict[str, Option]:
 
 
 def _replaced(name: str, here: Where, typed: Mapping[str, Any], before: Mapping[str, Option]) -> bool:
-    """True if an option given now replaces this one. Another agent drops the model; --param values are merged."""
+    """True if an option given now replaces this one. A new agent drops the old model; --param values are merged."""
     if name == "model":
         agent, was = typed.get("agent") or typed.get("ai_cmd_alias"), [each.value for each in before.values()]
         return bool(typed.get("model")) or (agent is not None and agent not in was)

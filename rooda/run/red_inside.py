@@ -152,7 +152,7 @@ def listening_sockets(workspace: str) -> list[str]:
 
 
 def joined(lines: Sequence[str]) -> tuple[str, ...]:
-    """Return the lines for several gates as one table: one line per key; lists are united."""
+    """Return the lines for several gates as one table: one line per key; lists are merged."""
     import tomllib
 
     table: dict[str, list[str] | str | bool] = {}

@@ -40,7 +40,7 @@ class ReflexStore:
         return self._state
 
     def latest(self) -> State | None:
-        """Return the latest state on disk, including an end that another command has saved."""
+        """Return the state on disk if another command has ended the loop, else the state saved last."""
         return self._ended_elsewhere() or self._state
 
     def load(self, scope: Scope) -> Saved:
