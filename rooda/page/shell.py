@@ -73,7 +73,7 @@ def _limit(name: str, label: str, example: str) -> Html:
 
 
 def missing() -> str:
-    why = "Its logs were deleted, or are in a temporary folder because the disk was full; the run's output names it."
+    why = "Its logs were deleted, or the disk was full: rooda then writes to a temporary folder, which the run names."
     return document("Not found – rooda", tag("main", tag("h1", "There is no such run."), tag("p", why)))
 
 

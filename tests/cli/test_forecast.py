@@ -26,7 +26,7 @@ def test_E_43_a_forecast_of_cost_and_time(ws: Workspace) -> None:
 def test_E_43_without_a_past_there_is_nothing_to_go_by(ws: Workspace) -> None:
     """Raw commands report no cost: only the time is estimated."""
     ws.procedure()
-    assert "nothing to go by" in ws.rooda("forecast", "build").out
+    assert "no estimate" in ws.rooda("forecast", "build").out
     assert ws.rooda("forecast", "nothing").code == 2
     assert ws.rooda("build", "-n", "1").code == 0
     ran = ws.rooda("forecast", "build")

@@ -208,7 +208,7 @@ def test_FL_15_a_task_that_has_not_begun_is_taken_home_with_its_start(site: Site
     site.worker("elsewhere", pool=f"not-{site.folder.name}")  # workers of every pool carry out orders
     number = add(site, "It's new", "-n", "1")
     said = site.tasks("take", str(number))
-    start = said.split("Start it: ")[1].splitlines()[0]
+    start = said.split("Start the task: ")[1].splitlines()[0]
     words = shlex.split(start.split(" && ")[1])
     assert start.startswith(f"cd {number} && rooda ") and "It's new" in words
     ran = site.rooda("-C", str(site.desk / str(number)), *words[1:], code=None)

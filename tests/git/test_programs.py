@@ -62,7 +62,7 @@ def test_S_12_no_program_of_the_repository_runs(hostile: Workspace) -> None:
     run = hostile.rooda("build", "-n", "1")
     assert run.code == 0 and not ran(hostile), (ran(hostile), run.both)
     assert run.err.count("git filters that the repository itself defines are not run (p, q, x, x=y)") == 1, run.err
-    assert "as they are: a.p, a.q, a.x, a.y. Filters in your own" in run.err
+    assert "unchanged: a.p, a.q, a.x, a.y. Filters in your own" in run.err
     ended = [
         hostile.rooda(*words.split())
         for words in ("diff", "diff --stat", "snapshots", "undo --yes", "build -n 1 --worktree", "prune", "status")
@@ -182,4 +182,4 @@ def test_S_12_files_are_named(plain: Workspace) -> None:
     plain.git("config", "filter.x.clean", "cat")
     for number in range(6):
         plain.write(f"b{number}.x", "")
-    assert "as they are: a.x, b0.x, b1.x, b2.x, b3.x and 2 more." in command.warning(plain.path)
+    assert "unchanged: a.x, b0.x, b1.x, b2.x, b3.x and 2 more." in command.warning(plain.path)

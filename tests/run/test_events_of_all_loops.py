@@ -170,7 +170,7 @@ def test_why_a_usage_limit_ended_it(bare: Workspace, kind: str) -> None:
     ran: Ran = getattr(loops, kind)(*WORDS[kind])
     assert ran.code == 4, ran.both
     last = reasons(bare)[-1]
-    assert "Usage limit of mine" in last["rule"] and 'with on_limit = "stop" (exit 4)' in last["rule"]
+    assert "Usage limit of mine" in last["rule"] and 'with on_limit = "stop", rooda does not wait' in last["rule"]
 
 
 def test_why_another_agent_was_asked(bare: Workspace) -> None:

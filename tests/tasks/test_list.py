@@ -151,7 +151,7 @@ def test_T_03_a_running_task_gets_the_change_in_its_next_iteration(repo: Workspa
     assert (seen["state"], seen["running"], seen["phase"], seen["display"]) == ("running", True, "agent", 1)
     watched.stop()
     done = repo.rooda("tasks", "edit", "1", "--text", "New words", "--gate", "test -f a.txt", "-n", "3")
-    assert done.code == 0 and "its next iteration gets the change" in done.out
+    assert done.code == 0 and "the change takes effect in its next iteration" in done.out
     Path(repo.fake, "go").touch()
     assert running.finish(60) == 0 and len(repo.calls) == 3
     assert "New words" in repo.calls[1].text and "test -f a.txt" in repo.calls[1].text
