@@ -24,7 +24,7 @@ TRIES = 4  # further runs, after which all must be completed
 
 
 class Scheduler:
-    """A repository with two tasks, worked off with a fault, and then without any."""
+    """A repository with two tasks, completed with a fault, and then without any."""
 
     def __init__(self, folder: str) -> None:
         self._folder, self._count = folder, 0

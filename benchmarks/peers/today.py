@@ -29,7 +29,7 @@ class Tool(NamedTuple):
     trust: str  # does it ask before commands of a cloned project start: as its documents say, see docs/comparison.md
     agent: str = "claude"
     python: str = ""  # the oldest Python it runs on, if that is newer than rooda's
-    tasks: bool = False  # it works off a list of tasks in sessions of minutes: no gap, and no limit to try
+    tasks: bool = False  # it works through a list of tasks in sessions of minutes: no gap, and no limit to try
 
 
 def _limit(option: str, is_limited: bool) -> list[str]:

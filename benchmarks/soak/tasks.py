@@ -15,7 +15,7 @@ ENDED = ("landed", "cancelled")
 
 
 class TaskList(Loop):
-    """A repository whose tasks are worked off two at a time, and land."""
+    """A repository whose tasks are worked on two at a time, and land."""
 
     def __init__(self, root: str, python: str, moods: str, dice: random.Random, watch: Watch) -> None:
         super().__init__(TASK_LIST, root, python, moods, dice, watch)

@@ -109,7 +109,7 @@ def test_T_03_the_board_fits_80_columns(repo: Workspace) -> None:
 
 
 def test_T_03_a_damaged_task_does_not_hide_the_others(repo: Workspace) -> None:
-    """It is on the board with its path and what is wrong; the others are shown and can be worked off."""
+    """It is on the board with its path and what is wrong; the others are shown and can be worked on."""
     for text in ("One", "Two"):
         repo.rooda("tasks", "add", text, "-n", "1")
     repo.write(".git/rooda/tasks/1.json", '{"v": 1, "id"')
