@@ -190,7 +190,10 @@ def _argv(call: Call, transcript: str) -> list[str]:
 
 
 def _acp_client(agent: Agent) -> list[str]:
-    """Return the command of the ACP client, which runs the agent, and selects the model if its command doesn't."""
+    """Return the command of rooda's client for the Agent Client Protocol (ACP), which starts and prompts the agent.
+
+    The client selects the model, unless the agent's command already does.
+    """
     import json
 
     from rooda.processes import detach

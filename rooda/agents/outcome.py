@@ -144,7 +144,7 @@ def questions(lines: Iterable[bytes]) -> list[tuple[bytes, bytes]]:
 
 
 def question(said: list[tuple[bytes, bytes]], prompt: bytes) -> str:
-    """Return the agent's questions as one line, "" without any. Echoes of the prompt are left out, as for verdicts."""
+    """Return the agent's questions as one line, "" without any. Echoes of the prompt are ignored, as in `verdict`."""
     echoes = set(questions(prompt.split(b"\n")))
     own = dict.fromkeys(text.decode("utf-8", "replace") for text, before in said if (text, before) not in echoes)
     return " ".join(own)[:LONGEST_QUESTION]

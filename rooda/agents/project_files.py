@@ -74,7 +74,7 @@ def files(folders: Sequence[str]) -> list[str]:
 
 
 def facts_in(file: str, data: bytes) -> list[Fact]:
-    """Return what a file with this content starts or redirects; the path decides how the content is read.
+    """Return, as facts, what a file with this content starts or redirects. `file`: its path, which decides its format.
 
     A fact without a name covers the whole file: a script, or a file that rooda can't parse.
     """

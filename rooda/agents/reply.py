@@ -58,7 +58,7 @@ def reply_of(
 
 
 def _has_output_limit(call: Call) -> bool:
-    """True if only the end of the transcript is read, as for raw commands of a procedure."""
+    """True if rooda reads only the end of the transcript, as it does for raw commands in a procedure."""
     return call.kind == "iteration" and call.agent.output == "text"
 
 

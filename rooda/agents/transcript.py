@@ -86,7 +86,7 @@ def _take(found: Reader, record: Json, into: Gathered) -> None:
 
 
 def _records(text: bytes) -> list[Json]:
-    """Return the JSON objects in a text: one, or a list of them as claude and qwen print at the end."""
+    """Return the JSON objects in a text, which is one object, or a list of objects such as claude and qwen print."""
     if text.lstrip()[:1] not in (b"{", b"["):
         return []
     try:

@@ -119,10 +119,10 @@ def _pause_state(workspace: str, loop: Loop) -> tuple[bool, bool]:
 
 
 def _await_state(loop: Loop, still: bool) -> bool:
-    """Wait until the loop is suspended (`still`) or continued. False if it ended first.
+    """Wait until the loop is suspended (`still`) or continues; return False if it ended first.
 
-    The signal to continue is repeated, in case a pause arrives at the same time. Gives up after a few seconds, because
-    a loop that is saving a large work tree suspends only afterwards.
+    The signal to continue is repeated, in case a pause arrives at the same time. The wait ends after a few seconds,
+    because a loop that is saving a large work tree suspends only afterwards.
     """
     for _ in range(ATTEMPTS):
         owner = lock.owner(loop.lock)

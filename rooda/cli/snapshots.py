@@ -89,7 +89,7 @@ def tab_runs(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[C
 
 
 def tab_words(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> "list[CompletionItem]":
-    """Complete names of loops, unless the command line already has one."""
+    """Return the names of loops that complete the word; none if a name has been typed already."""
     typed = ctx.params.get("words") or ()
     return common.tab_loops(ctx, parameter, incomplete) if all(map(str.isdecimal, typed)) else []
 

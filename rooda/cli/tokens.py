@@ -1,4 +1,4 @@
-"""`rooda tokens`: counts the tokens of files in the same way as for `token_budget`."""
+"""`rooda tokens`: counts the tokens of files as rooda does for `token_budget`."""
 
 import os
 import sys

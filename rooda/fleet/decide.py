@@ -1,6 +1,7 @@
 """Decides the next state of a task in the fleet after a leg, an order of the user, or a turn. Pure, deterministic.
 
-A leg is the work of one worker on a task: its loop, from the claim to its end. A turn is an iteration of that loop.
+A leg is one stay of a task on a worker, from the claim to the end of the task's loop there. A turn is an iteration of
+that loop.
 
 The engine keeps the State of each task, and calls these functions; nothing else changes it.
 """

@@ -132,7 +132,7 @@ class Engine:
         self._run(self._hold(key, order))
 
     def money(self, workflow: str, question: Json) -> Json:
-        """Send a question about money to the workflow of an account or a batch; return its answer."""
+        """Send a request to reserve or pay a cost to the workflow of an account or a batch; return its answer."""
         return self._run(ask(self.client, workflow, question, self.heartbeat))
 
     def land(self, key: str, target: str, wish: Json) -> Json:
@@ -354,9 +354,9 @@ def first_account(workflow: str, name: str) -> Json:
 
 
 async def ask(client: Client, workflow: str, question: Json, heartbeat: float) -> Json:
-    """Send a question about money to the workflow of an account or a batch. The first question creates the workflow.
+    """Send a request to reserve or pay a cost to the workflow of an account or a batch. The first creates the workflow.
 
-    A question that arrives while a new history begins is sent again; every question may be sent twice.
+    A request that arrives while a new history begins is sent again; every request may be sent twice.
     """
     while True:
         try:

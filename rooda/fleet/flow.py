@@ -1,6 +1,7 @@
 """Defines Temporal's workflows: a task, an account or batch, the landing of one target, a message to a worker.
 
-Temporal replays them from history, so they only call decide and money, and Temporal's timers, signals and activities.
+Temporal replays them from history, so they only call decide.py and money.py, and Temporal's timers, signals and
+activities. A leg is one stay of a task on a worker, from its claim of the task to the end of the task's loop there.
 """
 
 from collections.abc import Callable
@@ -203,7 +204,7 @@ async def _send(queue: str, message: Json, heartbeat: float) -> bool:
 
 @workflow.defn(name="rooda-money")
 class MoneyFlow:
-    """The workflow of an account or a batch, which answers questions about money one after the other."""
+    """The workflow of an account or a batch, which answers requests to reserve or pay a cost, one after the other."""
 
     @workflow.init
     def __init__(self, given: Json) -> None:

@@ -107,7 +107,7 @@ def make_land(
 
 
 class Over(Exception):
-    """Raised to end a leg before its loop starts, or a leg that needs no loop. Holds the leg's outcome."""
+    """Raised to end a leg with an outcome other than the end of its loop: refused, parked or handed back."""
 
     def __init__(self, kind: str, **facts: str | bool) -> None:
         super().__init__(kind)
@@ -148,7 +148,7 @@ def _outcome(order: Order, desk: Desk, host: Host) -> Json:
 
 
 class Leg:
-    """A running leg: the work of this worker on one task."""
+    """A running leg: one stay of a task on this worker."""
 
     def __init__(self, order: Order, ticket: Ticket, task: Task, desk: Desk, host: Host, slot: int) -> None:
         self._order, self._ticket, self._task, self._desk, self._host = order, ticket, task, desk, host

@@ -1,7 +1,7 @@
 """Keeps a bare copy of a repository on this worker. Only git commands in this copy use the user's git credentials.
 
-Clones for agents borrow its objects, and turns are pushed from this copy, so that no hook, filter or setting that an
-agent can write runs next to a credential. Nothing is ever removed from its objects.
+Clones for agents borrow its objects. A worker pushes each turn (an iteration of a task's loop) from this copy, so that
+no hook, filter or setting that an agent can write runs next to a credential. Nothing is ever removed from its objects.
 """
 
 import os

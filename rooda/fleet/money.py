@@ -1,6 +1,8 @@
 """Decides whether an account or a batch allows an agent call. Pure and deterministic.
 
-A worker reserves an amount before each call, and pays the real cost after it."""
+A worker reserves an amount before each call, and pays the real cost after it. A leg is one stay of a task on a worker;
+if the worker vanishes, the leg is lost, and what it had reserved counts as spent.
+"""
 
 from math import ceil
 from typing import Any, NamedTuple
@@ -14,7 +16,7 @@ REMEMBERED = 200  # number of calls for which a repeated payment is recognised
 
 
 class Account(NamedTuple):
-    """The money of one account with a model service, or of one batch of tasks."""
+    """The dollars spent and reserved for one account with a model service, or for one batch of tasks."""
 
     name: str = ""
     budget: str = "agent"  # what the budget belongs to: agent | batch
@@ -40,7 +42,10 @@ def decode(data: Json) -> Account:
 
 
 def answer(account: Account, question: Json, now: float, day: str) -> tuple[Account, Json]:
-    """Answer a worker's request for money; return the new account and the answer. A repeated request counts once."""
+    """Answer a worker's request to reserve or pay an amount; return the new account and the answer.
+
+    A repeated request counts once.
+    """
     account = account if account.day == day else account._replace(day=day, today=0.0)
     word = question.get("ask")
     if word == "reserve":

@@ -49,16 +49,25 @@ class Order(NamedTuple):
 
 
 class Desk(Protocol):
-    """Interface through which a leg reports to Temporal, and gets orders and money. Any thread may call its methods."""
+    """Interface through which a leg reports to Temporal, receives the user's orders, and asks for budget.
+
+    Any thread may call its methods.
+    """
 
     def record(self, facts: Json) -> None:
-        """Report the end of a turn, or the leg's beginning; return once Temporal confirms the leg. Raises Lost."""
+        """Report the leg's beginning, or the end of a turn (an iteration). Raises Lost.
+
+        Returns once Temporal has confirmed the leg.
+        """
 
     def orders(self, timeout: float) -> list[Json]:
         """Return the orders since the last call; if there is none, wait up to `timeout` seconds. Raises Lost."""
 
     def money(self, question: Json) -> Json:
-        """Reserve, pay or release money, or report a usage limit; the answer has a `cause`, or None."""
+        """Reserve the cost of a call, pay or release it, or report a usage limit.
+
+        In the answer, `cause` is the limit that forbids the call, or None.
+        """
 
 
 Work: TypeAlias = Callable[[Order, Desk], Json]  # runs a leg in a thread, returns its outcome

@@ -70,7 +70,7 @@ def refused_agent(own: Policy, task: Task, config: str) -> str:
 
 
 def room_for(home: str) -> str:
-    """Return the folder for the clone of a leg. A clone that an earlier leg left there is moved aside."""
+    """Return the folder for the clone of a task. If the task was here before and left a clone, it is moved aside."""
     folder = os.path.join(home, "work")
     files.make_folder(home)
     files.remove_tree(f"{folder}.old")

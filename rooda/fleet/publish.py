@@ -1,5 +1,7 @@
 """Makes the commits of a task's ref: its ticket, claims, and turns with all that another worker needs to continue.
 
+A turn is an iteration of the task's loop. A leg is one stay of the task on a worker: a claim and the turns after it.
+
 rooda writes the commits into the mirror, so that no ref and no file of the agent's clone changes, and reads the work
 tree through an index of its own.
 """

@@ -1,4 +1,4 @@
-"""Reads what a loop has done since its last turn was published, from the events of its sessions."""
+"""Reads what a loop has done since its last turn (an iteration) was published, from the events of its sessions."""
 
 import os
 from collections.abc import Iterator

@@ -1,7 +1,8 @@
 """Moves the refs of tasks in the state remote. Each push is a compare-and-swap: of two workers, only one succeeds.
 
 If the result of a push is unknown, because the connection broke or the remote hung, rooda asks the remote for the
-ref. Turns of several legs that arrive while a push is running are pushed together in the next one.
+ref. A leg is one stay of a task on this worker; its turns are the iterations of the task's loop. Turns of several legs
+that arrive while a push is running are pushed together in the next one.
 """
 
 import re

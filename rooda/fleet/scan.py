@@ -1,6 +1,7 @@
 """Searches a turn for secrets of this worker before it is pushed: its new files, names, commits, state and events.
 
-If the agent made no commit, only the files that changed since the last turn are read, which needs no git.
+A turn is an iteration of a task's loop; a leg is one stay of the task on this worker. If the agent made no commit, only
+the files that changed since the last turn are read, which needs no git.
 """
 
 import os

@@ -1,4 +1,8 @@
-"""Connects a worker to Temporal: takes legs and workflows, sends proofs of life, receives orders, drains."""
+"""Connects a worker to Temporal: takes legs and workflows, sends proofs of life, receives orders, drains.
+
+A leg is one stay of a task on this worker. A turn is an iteration of the task's loop. A proof of life is a heartbeat of
+the legs that Temporal has confirmed; the worker reports it to its guardian (processes/dead_man.py).
+"""
 
 import asyncio
 import os

@@ -43,7 +43,7 @@ def fleet_of(table: Mapping[str, Any], typed: str | None = None) -> Fleet:
 
 
 def hands(found: Settings, place: Place, say: Callable[[str], None], fleet: Fleet) -> tuple[Work, Land]:
-    """Return the functions that run legs and landings on this machine."""
+    """Return the functions that run tasks and landings on this machine."""
     from rooda.fleet import leg, policy
 
     environ = policy.taken(os.environ)

@@ -1,7 +1,8 @@
 """Makes clones that borrow the objects of a repository. An agent in a clone can't damage the repository.
 
 A clone gets no hooks or stash and few settings of its repository, and it can't push. `rooda-clone.json` in its git
-folder, signed by this user, names the repository (the lender), and the lender's ref that keeps the clone's work.
+folder, signed by this user, names that repository and the ref in it that keeps the clone's work. Here, the repository
+from which a clone borrows objects is called the lender.
 """
 
 import os
@@ -195,7 +196,7 @@ def bring(folder: str, loan: Loan, commit: str, ref: str) -> None:
 
 
 def left_alone(folder: str, loan: Loan) -> str:
-    """Describe what only the clone has, such as uncommitted files or commits that the lender lacks; "" if nothing.
+    """Describe work that exists only in the clone: uncommitted files, or commits not yet in the lender; "" if none.
 
     Raises GitProblem if the folder has no repository of its own.
     """

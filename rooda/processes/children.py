@@ -57,7 +57,7 @@ class Children:
 
 
 def become(argv: Sequence[str], env: Mapping[str, str], parent: int) -> None:
-    """Replace this process by a program that gets SIGTERM when `parent` dies. Raises OSError if that fails."""
+    """Replace this process with a program that gets SIGTERM when `parent` dies. Raises OSError if that fails."""
     linux.signal_on_parent_death(signal.SIGTERM)
     if os.getppid() != parent:
         raise ProcessLookupError(3, "the process that started it has ended")
@@ -65,7 +65,7 @@ def become(argv: Sequence[str], env: Mapping[str, str], parent: int) -> None:
 
 
 def replace_self(argv: Sequence[str], env: Mapping[str, str]) -> None:
-    """Replace this process by another program. Raises OSError if that fails."""
+    """Replace this process with another program. Raises OSError if that fails."""
     os.execvpe(argv[0], [*argv], dict(env))
 
 

@@ -1,8 +1,9 @@
 """Runs a small parent process with a dead man's handle: it kills its descendants unless proofs of life keep coming.
 
-A proof has the moment at which it was requested, and how long it is valid; both arrive through a pipe. What counts is
-the gap between two proofs, so that a machine that was frozen is noticed although its worker sends a new proof as
-soon as it thaws. Moments are of the clock that also runs while the machine sleeps.
+The parent is the guardian; its child, the worker, sends the proofs through a pipe. A proof says that the worker has
+reached the fleet's server: it holds the moment of the request, and for how many seconds it is valid. What counts is the
+gap between two proofs, so that the guardian notices that the machine was frozen, although the worker sends a new proof
+as soon as the machine continues. Moments are of the clock that also runs while the machine sleeps.
 """
 
 import os
@@ -54,7 +55,7 @@ def is_guarded() -> bool:
 
 
 def prove(asked: float, holds: float) -> None:
-    """Send the guardian a proof of life that was requested at this moment of `clock.uptime`, if there is a guardian."""
+    """Send the guardian, if there is one, a proof of life for a request made at this moment of `clock.uptime`."""
     _write(asked, holds)
 
 
@@ -92,7 +93,7 @@ def _write(moment: float, seconds: float) -> None:
 
 
 class _Handle:
-    """The guardian's view of the proofs."""
+    """Reads the proofs of life from the pipe, and finds a gap between them that is too long."""
 
     def __init__(self, pipe: int) -> None:
         self._pipe, self._last, self._holds = pipe, -1.0, 0.0
@@ -100,7 +101,7 @@ class _Handle:
         self.gap = 0.0  # seconds without proof that end everything; 0: none did
 
     def look(self) -> float:
-        """Read all proofs; return the seconds until the next look."""
+        """Read the proofs that have arrived; return the seconds until the next look."""
         data = b""
         try:
             while part := os.read(self._pipe, _FORM.size * 512):
@@ -123,7 +124,7 @@ class _Handle:
 
 
 def _guard(worker: int, pipe: int, watched: set[signal.Signals]) -> None:
-    """Forward signals until the worker exits or its proofs stop; then end everything below, and exit."""
+    """Forward signals until the worker exits or sends no proof in time; then kill all descendants, and exit."""
     handle, pause = _Handle(pipe), 0.0
     while True:
         heard = signal.sigtimedwait(watched, pause)

@@ -136,8 +136,8 @@ def _recorded(calls: list[Any]) -> dict[int, object]:
 class _RunProcesses:
     """Finds a run's processes: those in the ledger, their groups, sessions and descendants, and all marked ones.
 
-    A group or session ID is proof only while its leader runs, since it can be reused later. So groups and
-    sessions are searched once, and each process found is identified by its own start time from then on.
+    A group or session ID identifies the run's processes only while its leader runs, since it can be reused later. So
+    groups and sessions are searched once, and each process found is identified by its own start time from then on.
     """
 
     def __init__(self, run: str, recorded: dict[int, object]) -> None:

@@ -170,7 +170,7 @@ def _serve(line: socket.socket) -> None:
 
 
 def _end(doors: list[_Door], children: set[int]) -> None:
-    """Close all doors and connections: the sandboxes have ended, but a host may keep its connection open."""
+    """Close all sockets and connections: the sandboxes have ended, but a host may keep its connection open."""
     for door in doors:
         door.socket.close()
     doors.clear()
@@ -186,7 +186,7 @@ def _reap(children: set[int]) -> None:
 
 
 def _doors(pid: int, rules: Sequence[Rule]) -> tuple[str, list[_Door]]:
-    """Open doors in the network of a process. Return the problem, "" if there is none, and the doors."""
+    """Open listening sockets in the network of a process. Return the problem, "" if there is none, and the sockets."""
     targets = [rule.port for rule in rules if rule.host in LOOPBACK and rule.port not in (0, PORT)]
     ports = list(dict.fromkeys([PORT, *targets]))
     here, there = socket.socketpair()

@@ -15,7 +15,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 class SignalSource(Protocol):
-    """The signals that a wait reacts to."""
+    """Interface through which a wait learns of signals, and reacts to them."""
 
     @property
     def count(self) -> int: ...

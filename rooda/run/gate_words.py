@@ -219,7 +219,7 @@ def _own_words(program: str, rest: Sequence[str]) -> list[str]:
 
 
 def _is_own_word(word: str) -> bool:
-    """True if a word may name an action: it is not an option, a path or a text."""
+    """True if a word has the form of an action's name, and not that of an option, a path or a quoted text."""
     return bool(_SECOND_WORD.fullmatch(word))
 
 

@@ -268,7 +268,7 @@ class Session:
         return self._prompt.text()
 
     def check(self, gates: tuple[Gate, ...], iteration: int) -> Gates:
-        """Run the quality gates and report the result; does nothing without gates."""
+        """Run the quality gates, if there are any, and report the result."""
         if not gates:
             return Gates()
         began = clock.monotonic()

@@ -61,7 +61,7 @@ class Summing:
 
 
 def _records(session: SessionLog) -> Iterator[Json]:
-    """Yield a session's events one by one: those of a long run may not fit into the loop's memory."""
+    """Yield a session's events one by one, since all events of a long run may need too much memory."""
     with suppress(OSError):
         yield from history.records(session.path)
 

@@ -51,7 +51,7 @@ class Reader(NamedTuple):
             return [Fact(self.file, "", "can't be read", "settings")] if data else []
 
     def hidden(self) -> list[Fact]:
-        """Return the fact that this file replaces another settings file, including that file's gates and limits."""
+        """Return one fact if this file replaces another settings file and so its gates and limits; else []."""
         value = f"replaces {self.hides}"
         return [Fact(self.file, "file", value, "settings")] if self.hides else []
 

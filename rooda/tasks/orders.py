@@ -36,7 +36,7 @@ def end_loop(store: Store, task: Task, reason: str = "") -> bool:
 
 
 def end_loops(workspace: str, reason: str = "") -> bool:
-    """End all loops of a workspace as `rooda stop` does, and wait until they have ended; return False if none runs."""
+    """End all loops of a workspace as `rooda stop` does, and wait for their end; return False if none was running."""
     found = False
     for loop in registry.known(workspace):
         if lock.is_held(loop.lock):

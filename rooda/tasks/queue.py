@@ -63,7 +63,7 @@ def reopened(task: Task, refusal: Refusal, attempts: int, tip: str) -> Task:
 
 
 def conflict(target: str, files: Sequence[str], hunks: str) -> Refusal:
-    """Return the refusal of a branch that conflicts with its target."""
+    """Return the refusal for a task whose branch conflicts with its target."""
     names = _listed(files)
     prompt = (
         f"Your work conflicts with what has landed on {target} since you began. Its tip is rooda/target.\n"
@@ -94,7 +94,7 @@ def red_check(target: str, name: str, url: str, log: str) -> Refusal:
 
 
 def pull_conflict(target: str, url: str, files: Sequence[str]) -> Refusal:
-    """Return the refusal of a pull request that the forge can't merge."""
+    """Return the refusal for a task whose pull request the forge can't merge, because it conflicts with the target."""
     names = f" in {_listed(files)}" if files else ""
     prompt = (
         f"Your work is in the pull request {url}, which conflicts with {target}{names}.\n"

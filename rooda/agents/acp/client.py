@@ -113,7 +113,7 @@ class Client:
                 raise
 
     def _choose_model(self, session: Json) -> str:
-        """Select the turn's model if it names one; return the session's model."""
+        """Make the session use the call's model, if the call names one; return the model that the session uses."""
         wanted = self._turn.model
         for option in listed(session, "configOptions"):
             if "model" in (option.get("category"), option.get("id")):

@@ -139,7 +139,7 @@ def _words(record: dict[str, Any]) -> str | None:
 
 
 def _records(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the whole text if it is one JSON object, else each line that is a JSON object."""
+    """Yield the object if the whole text is one JSON object, else the object in each line that is one."""
     if (whole := _object(text)) is not None:
         yield whole
         return

@@ -122,7 +122,7 @@ def with_more(world: World, state: GoalState, typed: Json) -> tuple[GoalState, l
 
 
 def with_limits(state: GoalState, typed: Json) -> GoalState:
-    """Return the state with the limits that -n and --max-cost set. They are totals, as for all kinds of loops."""
+    """Return the state with the limits that -n and --max-cost set. They are totals, as in all kinds of loops."""
     limit, budget = typed.get("max_iterations"), typed.get("max_cost")
     if limit and limit <= state.iteration:
         what = f"-n {limit} is too low: the goal has done {counted(state.iteration, 'iteration')}."

@@ -10,7 +10,7 @@ from rooda.run.ended import of_file
 
 
 def facts(state: GoalState, running: bool, pid: object) -> Json:
-    """Return the goal's state as JSON for programs."""
+    """Return the goal's state as `--json` prints it."""
     brief = state.brief
     claimed = goal_criteria.claimed(brief.criteria, state.marks)
     rows = [

@@ -112,7 +112,7 @@ def _for(audience: str, lines: list[Line]) -> list[Line]:
 
 
 def _asked(record: Json) -> list[Line]:
-    """Return the lines above a question; at a terminal, the question itself is printed by the prompt."""
+    """Return the lines above a question, and the question, unless rooda asks it at the terminal."""
     rows = [*record["lines"]]
     if not record["attended"] or record["answer"]:
         rows.append(f"{record['text']} {record['hint']}".rstrip())
@@ -261,7 +261,7 @@ def _fitting(text: str, room: int) -> str:
 
 
 class GoalScreen(Screen):
-    """A screen for goals, optionally in ASCII only; a terminal shows the lines for programs only with --verbose."""
+    """A screen for goals, optionally in ASCII only. A terminal shows machine-readable lines only with --verbose."""
 
     def __init__(self, look: ScreenOptions, ascii_only: bool = False) -> None:
         super().__init__(look, LINES)

@@ -98,7 +98,7 @@ class World(Protocol):
     def read_artifact(self) -> str | None: ...
 
     def stage_artifact(self, text: str) -> None:
-        """Replace the artifact when the state is saved next."""
+        """Keep the text until the state is next saved; the text then replaces the artifact."""
 
     def hash_artifact(self, text: str) -> str: ...
 
