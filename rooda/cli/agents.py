@@ -36,7 +36,7 @@ _WORD = {True: "ok  ", False: "FAIL", None: "--  "}
 
 
 @click.group(invoke_without_command=True, context_settings=DASH_H, short_help="List the agent CLIs, installed or not.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def agents(ctx: click.Context, as_json: bool) -> int:
     """List the configured agents: installed version, whether they work unattended, and what rooda knows about them.

@@ -212,7 +212,7 @@ LITTLE_ROOM = 50 << 20  # bytes; the check of the disk fails below this
 
 
 @click.command(short_help="Check whether a loop can run here, and who pays for it.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--paths", is_flag=True, help="List what rooda keeps outside of workspaces, and how to remove it.")
 @click.pass_context
 def doctor(ctx: click.Context, as_json: bool, paths: bool) -> int:

@@ -17,7 +17,7 @@ from rooda.settings.where import valid_name, where
 @click.command("forecast", short_help="Estimate what further iterations cost, and how long they take.")
 @click.argument("name", shell_complete=tab_loops)
 @click.option("-n", "--iterations", type=click.IntRange(min=1), default=1, show_default=True, metavar="N")
-@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def command(ctx: click.Context, name: str, iterations: int, as_json: bool) -> int:
     """Estimate cost and time of N further iterations of NAME, from all its iterations in this workspace.

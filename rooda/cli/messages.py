@@ -172,7 +172,8 @@ def _leave(
         messages.leave(here.workspace, run, loop.kind, kind, text, limits)
     except OSError as problem:
         raise RoodaError(
-            f"{problem.filename} can't be written: {problem.strerror}", "The loop continues without the message."
+            f"{problem.filename} can't be written: {problem.strerror}",
+            "The loop continues, but does not get your message.",
         ) from None
 
 

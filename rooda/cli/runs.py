@@ -26,7 +26,7 @@ NOTHING = "-"
 
 @click.command(short_help="List past runs, newest first: when, what, outcome, cost.")
 @click.argument("name", required=False, shell_complete=tab_loops)
-@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def runs(ctx: click.Context, name: str | None, as_json: bool) -> int:
     """List the runs of this workspace, or of NAME, newest first. A run includes all its resumes.

@@ -44,7 +44,7 @@ class Run(NamedTuple):
 @click.command(short_help="List the snapshots of the work tree, iteration by iteration.")
 @click.argument("name", required=False, shell_complete=common.tab_loops)
 @click.option("-n", "--limit", type=click.IntRange(min=0), default=20, metavar="N", help="Iterations per run; 0 = all.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def snapshots(ctx: click.Context, name: str | None, limit: int, as_json: bool) -> int:
     """List the snapshots of the work tree, newest run first, with what each iteration changed."""

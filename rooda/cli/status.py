@@ -29,7 +29,7 @@ NOTHING = "Nothing is running here, and nothing can be resumed."
 
 @click.command(short_help="Show what is running here, its progress, and what can be resumed.")
 @click.argument("name", required=False, shell_complete=tab_loops)
-@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs; with --watch one line per refresh.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; with --watch, one line per refresh.")
 @click.option("--watch", is_flag=True, help="Refresh every second, until Ctrl+C.")
 @click.option("--all", "everywhere", is_flag=True, help="Show every workspace in which you ran loops.")
 @click.pass_context

@@ -31,7 +31,7 @@ _BY: dict[str, Callable[[Used], str]] = {
 @click.argument("name", required=False, shell_complete=tab_loops)
 @click.option("--since", metavar="WHEN", help="Only calls since WHEN: 2026-03-01, 2026-03-01T12:00 (UTC), 7d, 12h.")
 @click.option("--by", type=click.Choice([*_BY]), default="loop", help="Group the calls by this.", show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def usage(ctx: click.Context, name: str | None, since: str | None, by: str, as_json: bool) -> int:
     """Sum up what the agents of this workspace used, including failed and killed calls. Days are local.

@@ -20,7 +20,7 @@ _WORDS = {"told": "noted"}  # words for people; --json keeps the key
 @click.command(short_help="Show why a run continued, failed, paused or stopped.")
 @click.argument("name", required=False, shell_complete=tab_loops)
 @click.option("--iteration", type=click.IntRange(min=1), metavar="N", help="Only this iteration.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--elsewhere", is_flag=True, hidden=True, help="A run may be running on another machine.")
 @click.pass_context
 def why(ctx: click.Context, name: str | None, iteration: int | None, as_json: bool, elsewhere: bool) -> int:

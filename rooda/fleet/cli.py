@@ -75,7 +75,7 @@ def fleet(address: str | None) -> None:
 
 
 @fleet.command(short_help="Show workers, and how many tasks are in which state.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @ADDRESS
 @click.pass_context
 def status(ctx: click.Context, address: str | None, as_json: bool) -> int:
@@ -107,7 +107,7 @@ def status(ctx: click.Context, address: str | None, as_json: bool) -> int:
 
 
 @fleet.command(short_help="Check whether the fleet can be used from here.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @ADDRESS
 @click.pass_context
 def doctor(ctx: click.Context, address: str | None, as_json: bool) -> int:

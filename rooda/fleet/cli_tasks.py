@@ -87,7 +87,7 @@ tasks.add_command(add_command(_listed, *_FURTHER))
 
 @tasks.command(short_help="Show one task.")
 @ID
-@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def show(ctx: click.Context, number: int, as_json: bool) -> int:
     """Show one task: its text, state, limits, branch, worker, and what it waits for."""
@@ -297,7 +297,7 @@ def why(ctx: click.Context, number: int) -> int:
 
 @tasks.command(short_help="Sum up what a task used.")
 @ID
-@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def usage(ctx: click.Context, number: int, as_json: bool) -> int:
     """Sum up tokens, time and cost of a task, from what its worker has published."""

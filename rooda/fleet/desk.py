@@ -244,7 +244,8 @@ class Desk:
         own = files.to_text(self._place.repo.run("rev-parse", "-q", "--verify", f"refs/heads/{name}").out).strip()
         if own and own != there and not self._noted:
             self._noted = True
-            say(f"Workers start from {name} in {self.repository}, at {there[:12]}; here {name} is at {own[:12]}.", True)
+            what = f"Workers start from {name} in {self.repository}, at {there[:12]}; here {name} is at {own[:12]}."
+            say(f"{what} If they need your commits, push them: git push origin {name}", True)
 
     _noted = False
 

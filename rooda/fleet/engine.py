@@ -64,7 +64,7 @@ def connection(address: Address, insecure: bool) -> dict[str, Any]:
     if not found.get("tls") and not address.is_local and not insecure:
         what = f"{address} is not encrypted: Temporal's settings have no TLS, and the address is not this machine."
         raise UsageProblem(
-            what, "Set up TLS or an API key (TEMPORAL_TLS, TEMPORAL_API_KEY), or [fleet] insecure = true."
+            what, "Set up TLS or an API key (TEMPORAL_TLS, TEMPORAL_API_KEY), or set insecure = true in [fleet]."
         )
     return found
 

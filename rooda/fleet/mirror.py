@@ -75,7 +75,7 @@ def checked_url(url: str, insecure: bool) -> tuple[str, str]:
     scheme = found[1].lower() if (found := _SCHEME.match(url)) else ""
     if scheme in _PLAIN:
         if not insecure and is_plaintext(url):
-            raise UsageProblem(f"{url} is not encrypted.", "Use https or ssh, or set [fleet] insecure = true.")
+            raise UsageProblem(f"{url} is not encrypted.", "Use https or ssh, or set insecure = true in [fleet].")
         return url, scheme
     if scheme in ("https", "ssh", "file"):
         return url, scheme

@@ -131,7 +131,7 @@ def _procedure_names(procedures: Tree) -> list[Fault]:
     faults = []
     for name in procedures:
         if name in RESERVED:
-            faults.append(Fault((name,), f"{name!r} is a command of rooda; give the procedure another name"))
+            faults.append(Fault((name,), f"{name!r} is a rooda command; give the procedure another name"))
         elif not re.fullmatch(NAME, name):
             faults.append(
                 Fault(

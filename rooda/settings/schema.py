@@ -215,7 +215,12 @@ LOOP = {
         GATES,
         "additional shell commands that must exit 0, besides the quality gates",
         default=[],
-        flag=Option("Additional command that must succeed; repeatable.", ("--gate",), metavar="COMMAND", many=True),
+        flag=Option(
+            "Another command that must succeed after each iteration; repeatable.",
+            ("--gate",),
+            metavar="COMMAND",
+            many=True,
+        ),
         kinds=PROCEDURES,
         kept=True,
         group="way",
@@ -425,7 +430,9 @@ PROCEDURE = {
     "context": Key(
         TEXTS,
         "files or text added to every prompt",
-        flag=Option("Add text or file to the prompt; repeatable.", ("-c", "--context"), metavar="TEXT|FILE", many=True),
+        flag=Option(
+            "Add a text or a file to the prompt; repeatable.", ("-c", "--context"), metavar="TEXT|FILE", many=True
+        ),
         kinds=PROCEDURES,
         kept=True,
         group="prompt",

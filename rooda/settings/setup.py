@@ -107,10 +107,14 @@ def _faults(value: Any) -> list[Fault]:
         return [Fault((), f"must be a command, or a table with command or url, got {shown(value)}")]
     faults = table_faults(value, HOOK)
     if ("command" in value) == ("url" in value):
-        faults.append(Fault((), "must have exactly one of command and url"))
+        faults.append(Fault((), "must have either command or url, not both"))
     url = value.get("url")
     if "format" in value and "url" not in value:
-        faults.append(Fault(("format",), "is for a url; a command gets the event as JSON"))
+        faults.append(
+            Fault(
+                ("format",), "applies only to hooks with a url; a hook with a command gets the event as JSON on stdin"
+            )
+        )
     if isinstance(url, str) and url.startswith("http://") and not _is_here(url) and value.get("insecure") is not True:
         faults.append(Fault(("url",), "must begin with https:// (http only on this machine, or with insecure = true)"))
     return faults

@@ -68,7 +68,7 @@ def own_options() -> list[click.Parameter]:
     """Return the options that describe a task, for `add` and `edit`."""
     return [
         click.Option(["--gate", "gates"], multiple=True, metavar="COMMAND", type=Value(COMMAND),
-                     help="Additional command that must succeed; repeatable."),
+                     help="Another command that must succeed, besides the project's gates; repeatable."),
         click.Option(["--after"], type=Ids(), metavar="IDS", help="Ids of tasks that must land first, such as 3,4."),
         click.Option(["--priority"], type=click.Choice(PRIORITIES), help="high, normal or low."),
         click.Option(["-n", "--max-iterations", "iterations"], type=Value(whole(1)), metavar="N",

@@ -36,7 +36,7 @@ def board_group(short_help: str) -> Callable[[Callable[..., int]], click.Group]:
 
     def made(function: Callable[..., int]) -> click.Group:
         as_json = click.option(
-            "--json", "as_json", is_flag=True, help="As JSON, for programs; with --watch one line per refresh."
+            "--json", "as_json", is_flag=True, help="Print JSON; with --watch, one line per refresh."
         )
         watch = click.option("--watch", is_flag=True, help="Refresh every second, until Ctrl+C.")
         group = click.group(cls=InOrder, invoke_without_command=True, context_settings=DASH_H, short_help=short_help)
@@ -113,7 +113,7 @@ def _show(ctx: click.Context, /, number: int, as_json: bool) -> int:
 
 show = click.Command(
     "show",
-    params=[ID, click.Option(["--json", "as_json"], is_flag=True, help="As JSON, for programs.")],
+    params=[ID, click.Option(["--json", "as_json"], is_flag=True, help="Print JSON.")],
     callback=_show,
     help="Show one task: its text, state, limits, branch, and what it waits for.",
     short_help="Show one task.",

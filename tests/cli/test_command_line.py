@@ -212,7 +212,7 @@ def test_OA_41_reserved_names(bare: Workspace, name: str) -> None:
     looks = ("status", "stop", "logs", "events", "usage", "why", "tokens rooda.toml", "version", "doctor", "pause")
     for ran in bare.each(*starts, *looks) if name == "status" else (bare.rooda("list"), bare.rooda("status")):
         assert ran.code == 2, ran.both
-        assert f"rooda.toml:4: procedures.{name}: '{name}' is a command of rooda" in ran.err
+        assert f"rooda.toml:4: procedures.{name}: '{name}' is a rooda command" in ran.err
 
 
 @pytest.mark.parametrize("name", ["../up", ".hidden", "a b", "-dash", "a/b", "ü"])

@@ -158,7 +158,7 @@ def test_E_31_what_a_hook_is_given(ws: Workspace) -> None:
     assert event["cost"] is None and str(event["text"]).endswith(f"{ws.path} (main)]")
     hooked(ws, done={"command": "true", "format": "slack"})
     ran = ws.rooda("build", "-n", "1")
-    assert ran.code == 2 and "hooks.done.format: is for a url" in ran.err
+    assert ran.code == 2 and "hooks.done.format: applies only to hooks with a url" in ran.err
 
 
 def test_a_web_hook_with_a_password(ws: Workspace, server: tuple[str, list[bytes]]) -> None:
@@ -177,7 +177,7 @@ def test_a_web_hook_with_a_password(ws: Workspace, server: tuple[str, list[bytes
     ("toml", "said"),
     [
         ("done = 3", "hooks.done: must be a command, or a table with command or url, got 3"),
-        ("done = { timeout = 3 }", "hooks.done: must have exactly one of command and url"),
+        ("done = { timeout = 3 }", "hooks.done: must have either command or url, not both"),
         ('done = { url = "ftp://x" }', "hooks.done.url: must be an http or https address"),
         ('doen = "true"', "hooks.doen: unknown key; did you mean 'done'?"),
     ],

@@ -255,7 +255,7 @@ def test_OA_41_reserved_names(tiers: Tiers) -> None:
 
     said = tiers.faults("".join(f"[procedures.{name}]\n" for name in sorted(RESERVED)))
     assert len(said) == len(RESERVED)
-    assert "procedures.config: 'config' is a command of rooda; give the procedure another name" in "\n".join(said)
+    assert "procedures.config: 'config' is a rooda command; give the procedure another name" in "\n".join(said)
     assert {"set", "say", "tasks", "fleet", "page", "memory"} <= RESERVED  # E-47
 
 

@@ -51,7 +51,7 @@ def setup(
 
 
 @click.command(short_help="Show the topology as a tree, or all its errors.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def check(ctx: click.Context, as_json: bool) -> int:
     """Read .ai-loop/flow.yaml and the agent files it names; show the tree, or every error with its line and node."""
@@ -139,7 +139,7 @@ resume = click.Command(
 
 @click.command(short_help="Show a run: nodes, readings, decisions, commits.")
 @click.argument("name", required=False, metavar="[RUN]", shell_complete=tab_runs)
-@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def status(ctx: click.Context, name: str | None, as_json: bool) -> int:
     """Show RUN; the default is the open run, else the newest."""
@@ -150,7 +150,7 @@ def status(ctx: click.Context, name: str | None, as_json: bool) -> int:
 
 @click.command(short_help="Show the commits of a run as a tree.")
 @click.argument("name", required=False, metavar="[RUN]", shell_complete=tab_runs)
-@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def log(ctx: click.Context, name: str | None, as_json: bool) -> int:
     """Show the commits of RUN, oldest first; commits of an inner node are indented below the parent's iteration."""
@@ -160,7 +160,7 @@ def log(ctx: click.Context, name: str | None, as_json: bool) -> int:
 
 
 @click.command("list", short_help="List the runs of this project.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def list_runs(ctx: click.Context, as_json: bool) -> int:
     """List the runs of this project, newest first: id, state, branch, task."""

@@ -94,7 +94,7 @@ class Committer(NamedTuple):
             done.code and head_fingerprint(repo, self.branch) == before
         ):  # a failing post-commit hook does not undo the commit
             rows = b"\n".join((done.err, done.out)).decode("utf-8", "replace").strip()
-            raise NodeFailed("the commit was refused", rows[-600:] or f"git exit {done.code}")
+            raise NodeFailed("git refused the commit", rows[-600:] or f"git exit {done.code}")
 
 
 def _must_add(done: Captured) -> None:
@@ -118,7 +118,9 @@ def commit_paths(repo: Repo, paths: Sequence[str], subject: str, verify: bool) -
     ]
     done = command.run(words, repo.top, env=repo.env, hooks=verify, timeout=GIT_TIMEOUT)
     if done.code:
-        raise RoodaError(f"The commit was refused: {command.error_text(done)}", "Commit these files yourself.")
+        raise RoodaError(
+            f"git refused the commit: {command.error_text(done)}", "Fix the cause, or commit the flow's files yourself."
+        )
 
 
 def commit_staged(repo: Repo, message: str) -> None:
@@ -126,7 +128,10 @@ def commit_staged(repo: Repo, message: str) -> None:
     words = ["commit", "-q", "--cleanup=verbatim", "-F", "-"]
     done = command.run(words, repo.top, stdin=files.to_bytes(message), env=repo.env, hooks=True, timeout=GIT_TIMEOUT)
     if done.code:
-        raise RoodaError(f"The commit was refused: {command.error_text(done)}", "Nothing was merged.")
+        raise RoodaError(
+            f"git refused the commit: {command.error_text(done)}",
+            "Fix the cause, then repeat the command. Nothing was merged.",
+        )
 
 
 def has_work(repo: Repo, commit: str, folder: str) -> bool:

@@ -29,7 +29,7 @@ def find(workspace: str) -> Repo:
     try:
         return find_repository(workspace)
     except GitProblem as problem:
-        raise UsageProblem(f"A flow keeps its history in git: {problem.what}.", problem.hint) from None
+        raise UsageProblem(f"A flow needs git to keep its history, but {problem.what}.", problem.hint) from None
 
 
 def require_ready(repo: Repo) -> None:

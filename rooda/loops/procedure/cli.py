@@ -215,7 +215,7 @@ def _configuration(own: dict[str, object]) -> list[str]:
 
 
 @click.command("list", short_help="List all procedures.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def list_(ctx: click.Context, as_json: bool) -> int:
     """List all procedures, yours and the built-in ones, with a one-line summary of each."""

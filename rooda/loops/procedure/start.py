@@ -177,7 +177,7 @@ def require_saved(place: Place) -> OodaState:
 def _marked_running(place: Place) -> Undecided:
     name = place.procedure
     return Undecided(
-        f"{place.state} says that '{name}' is running: possible concurrent execution. Not started.",
+        f"{place.state} says that '{name}' is already running, so nothing was started (possible concurrent execution).",
         f"If that run is gone (crash, reboot), resume with: rooda resume {name}\n"
         f"or start over with: rooda {name} --fresh",
     )

@@ -201,7 +201,7 @@ resume = click.Command(
 @click.command(short_help="Show the progress of the active loop.")
 @click.argument("alias", required=False, shell_complete=tab_aliases)
 @click.option("--artifact", is_flag=True, help="Also show the whole artifact.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def status(ctx: click.Context, alias: str | None, artifact: bool, as_json: bool) -> int:
     """Show the progress of the active loop, or of ALIAS."""
@@ -224,7 +224,7 @@ def status(ctx: click.Context, alias: str | None, artifact: bool, as_json: bool)
 
 
 @click.command("list", short_help="List all loops with their status.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def list_(ctx: click.Context, as_json: bool) -> int:
     """List all loops of this workspace: running, stopped, completed or failed."""

@@ -232,7 +232,7 @@ def test_hooks_run_and_may_refuse(flow: Flow) -> None:
     )
     ran = flow.run()
     assert ran.code == 1
-    assert "no one here" in ran.both and "commit was refused" in ran.both
+    assert "no one here" in ran.both and "git refused the commit" in ran.both
     assert flow.labels() == ["0", "1"]
     assert flow.at("1").fields["status"] == "error"
     assert flow.ws.git("status", "--porcelain").split() == ["M", "src.txt"]

@@ -212,7 +212,7 @@ def test_OA_41_a_procedure_cannot_be_called_like_a_command(ws: Workspace, name: 
     ws.procedure(name)
     ran = ws.rooda("build", "--max-iterations", "1")
     assert (ran.code, ws.calls) == (2, [])
-    assert "rooda.toml:" in ran.err and f"'{name}' is a command of rooda" in ran.err
+    assert "rooda.toml:" in ran.err and f"'{name}' is a rooda command" in ran.err
 
 
 @pytest.mark.parametrize("name", ["-x", ".hidden", "a b", "a/b", "../up", "größe", ""])
