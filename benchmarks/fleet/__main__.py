@@ -167,7 +167,7 @@ class Campaign:
 
     def freeze(self, name: str) -> None:
         long = self.asked.heartbeat * 4 / 3
-        self.hit(name, long + 1)
+        self.hit(name)  # nothing runs there from now on; only at the instant of the thaw may two agents be alive
         machine = self.machines[name]
         machine.signal_all(signal.SIGSTOP)
         time.sleep(long)
@@ -277,10 +277,14 @@ class Campaign:
             calls=len(calls),
             repeated=len(calls) - len(set(seqs)),
             together=judge.together(calls, self.killed),
-            takeovers=judge.takeovers(calls, self.hits, Site(self.asked.slots, WORKERS, self.down, self.away)),
+            takeovers=judge.takeovers(calls, self.hits, self._site),
             left=left,
             lost=tuple(lost),
         )
+
+    @property
+    def _site(self) -> Site:
+        return Site(self.asked.slots, self.asked.heartbeat, WORKERS, self.down, self.away)
 
     def _git(self, folder: Path, *words: str) -> str:
         return subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=True).stdout

@@ -70,6 +70,7 @@ class Site(NamedTuple):
     """What a take-over needs, at each moment of a run."""
 
     slots: int  # of each worker
+    heartbeat: float  # seconds in which a fault may go unnoticed
     workers: tuple[str, ...]
     down: dict[str, list[tuple[float, float]]]  # when a fault hit each worker, until it was undone
     away: list[tuple[float, float]]  # when Temporal or the git server did not answer
@@ -78,7 +79,8 @@ class Site(NamedTuple):
 def takeovers(calls: list[Call], faults: list[tuple[str, float]], site: Site) -> tuple[float, ...]:
     """Seconds from each fault to the next start of a call at each task that its worker was at.
 
-    Time in which no other worker had a free place, or Temporal or the git server was away, does not count.
+    Once a heartbeat has passed, time in which no worker had a free place, or in which Temporal or the git server was
+    away, does not count.
     """
     legs, found = _legs(calls), list[float]()
     for worker, at in faults:
@@ -110,7 +112,7 @@ def _counted(begin: float, end: float, legs: dict[str, list[tuple[float, float]]
             not _within(now, site.down.get(name, [])) and _held(now, legs.get(name, [])) < site.slots
             for name in site.workers
         )
-        counted += step * (free and not _within(now, site.away))
+        counted += step * (now < begin + site.heartbeat or (free and not _within(now, site.away)))
         now += STEP
     return counted
 

@@ -11,8 +11,8 @@ PUSHES = (TURNS + 2) / TURNS  # a turn: those of its task, the ticket and one cl
 GITHUB = 6  # pushes a minute to one repository, as GitHub recommends
 SIZES = (1_000, 10_000)
 COUNTED = (
-    "A take-over lasts from the fault to the task's next call; time in which no other worker had a free place, or in "
-    "which Temporal or the git server was away, is not counted."
+    "A take-over lasts from the fault to the task's next call. After the first heartbeat, time in which no worker had "
+    "a free place, or in which Temporal or the git server was away, is not counted."
 )
 
 
