@@ -340,7 +340,7 @@ def _name_of(path: Path) -> str:
 
 
 def _program(value: Mapping[str, Any], path: Path) -> str:
-    """Describe the program that a table starts, or the address it connects to, with its other keys; "" if neither."""
+    """Describe the program or address that a table of settings names, and its other keys; "" if it names neither."""
     key = next((key for key in (*_RUNS, *_CONNECTS) if isinstance(value.get(key), str | list)), "")
     if not key:
         return ""

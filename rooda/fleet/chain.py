@@ -120,7 +120,7 @@ def last_turn(entries: Sequence[Entry]) -> Entry | None:
 
 
 def is_over(entries: Sequence[Entry]) -> bool:
-    """True if the newest loop of the task has ended, and no worker has claimed the task since to begin another."""
+    """True if the newest turn of the task ended its loop."""
     last = last_turn(entries)
     return last is not None and last.record.over
 

@@ -92,7 +92,11 @@ class Desk:
         return found
 
     def change(self, number: int, fields: Json) -> None:
-        """Change a task. Raises UsageProblem for a secret, a forbidden command, or a missing task to wait for."""
+        """Change a task.
+
+        Raises UsageProblem if the fields contain a secret or a forbidden command, or if the task would wait for a task
+        that does not exist or for itself.
+        """
         known = self.known()
         if number not in known:
             self.find(number)

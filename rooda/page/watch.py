@@ -45,7 +45,7 @@ class Channel:
 
 
 class Watch:
-    """Holds the page's channels, and the background task that looks for changes and publishes them there."""
+    """Looks for changes in the background, and publishes them on the page's channels."""
 
     def __init__(self, here: Where) -> None:
         self.board = Board(here)

@@ -77,6 +77,6 @@ _LARGE = 1 << 20
 
 
 def return_large_blocks() -> None:
-    """Make glibc return freed blocks of 1 MB and more to the system, which it would keep after a long prompt."""
+    """Make glibc return freed blocks of 1 MB and more to the system; otherwise it keeps them after a long prompt."""
     if sys.platform.startswith("linux"):
         libc("mallopt", _M_MMAP_THRESHOLD, _LARGE)

@@ -19,7 +19,7 @@ sys.exit(0 if re.search(pattern, text, re.MULTILINE) else 1)
 
 
 def search(pattern: str, text: str, timeout: float) -> str:
-    """Search for a pattern: "found", "missing" (or invalid), or "timed out". Raises Interrupted on a signal."""
+    """Search for a pattern; return "found", "missing" (or invalid) or "timed out". Raises Interrupted on a signal."""
     try:
         with warnings.catch_warnings(action="ignore"):
             compiled = re.compile(pattern, re.MULTILINE)

@@ -238,7 +238,10 @@ class _Task:
         return max(self._until - clock.monotonic(), 0.0)
 
     def _send_term(self, everything: bool) -> None:
-        """Send TERM to the whole tree, but not again to the process's own group."""
+        """Send TERM to the process and its descendants, except to a group that already got it as its stop signal.
+
+        `everything`: send it to all processes below rooda, unless the process is in a sandbox.
+        """
         group = self._group()
         below = table.descendants(os.getpid() if everything and not self.spec.walled else group, ending.spared)
         if self.spec.stop == signal.SIGTERM:

@@ -101,7 +101,7 @@ class Setup(NamedTuple):
 
 
 def collector(setup: Setup, environ: Mapping[str, str]) -> str:
-    """Return the address to which telemetry is sent; "" = none. The variable overrides the setting."""
+    """Return the address to which telemetry is sent; "" = none. $OTEL_EXPORTER_OTLP_ENDPOINT overrides the setting."""
     if environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return ""
     return environ.get(OTLP_ENDPOINT, "").strip() or setup.telemetry

@@ -90,7 +90,7 @@ def folders() -> Iterator[tuple[str, bool]]:
 
 
 def read(path: str) -> dict[str, Any]:
-    """Return a file of the record; {} if it is missing or damaged."""
+    """Return the contents of a file of the record; {} if the file is missing or damaged."""
     try:
         return table(json.loads(files.read_ours(path)))
     except (OSError, ValueError, RecursionError):

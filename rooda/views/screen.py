@@ -78,7 +78,7 @@ class Screen:
         return wanted and (self._look.level == "debug" or is_terminal(sys.stderr))
 
     def hint(self, text: str) -> None:
-        """Print advice to stderr if `watched`."""
+        """Print advice to stderr; print nothing if hints are off (see `watched`)."""
         if self.watched:
             self.line(Line("info", text, to_stderr=True))
 

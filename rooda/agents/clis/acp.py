@@ -121,7 +121,7 @@ def is_error(text: str) -> bool:
 
 
 def _error(record: Json, into: Gathered) -> None:
-    """Record the agent's error. Each agent has its own form of details in `data`."""
+    """Record the agent's error. The form of the details in `data` differs from agent to agent."""
     error = inner(record, "error")
     data, message, code = error.get("data"), str(error.get("message") or ""), error.get("code")
     found = data if isinstance(data, dict) else {"message": data}

@@ -69,7 +69,7 @@ def unparsed(text: str, into: Gathered) -> None:
 
 
 def _session(record: Json, into: Gathered) -> None:
-    """Read the tokens from the state of a conversation. The dollars in it are a library's estimates and are ignored."""
+    """Count the tokens in the state of a conversation. Its dollars are ignored: they are a library's estimates."""
     for each in inner(record, "stats", "usage_to_metrics").values():
         found = inner(each, "accumulated_token_usage")
         cached, written = number(found, "cache_read_tokens"), number(found, "cache_write_tokens")

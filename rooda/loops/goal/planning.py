@@ -147,9 +147,9 @@ def unclear(request: Request, plan: Plan, workflow: str, shape: Shape) -> list[s
 
 
 def weak_gate(request: Request, plan: Plan, workflow: str) -> str:
-    """Return why the evidence for the workflow's gate is unusable, and what is needed; "" if nothing is missing.
+    """Return why the plan's evidence does not pass the workflow's gate, and what the gate needs; "" if it passes.
 
-    A plan from the user needs no evidence, and debugging may start without a root cause.
+    A plan from the user needs no evidence, and debugging (workflow B) may start without a root cause.
     """
     if request.plan is not None or request.evidence:
         return ""

@@ -149,7 +149,7 @@ KEYS: dict[str, type] = {  # of the state file
 
 
 def is_complete(found: dict[str, Any]) -> bool:
-    """True if a state file has all keys of the schema. Other tools that follow the specification write it, too."""
+    """True if a state file has all keys of the schema. It may come from another tool that follows the specification."""
     return all(isinstance(found.get(key), kind) for key, kind in KEYS.items())
 
 

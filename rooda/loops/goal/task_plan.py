@@ -82,7 +82,10 @@ def _boxes(tasks: list[Task], faults: list[str]) -> tuple[Criterion, ...]:
 
 
 def _ordered(tasks: list[Task]) -> list[Task]:
-    """Sort tasks topologically, otherwise in their order; omit tasks with a missing blocker or in a cycle."""
+    """Sort tasks topologically, and keep the user's order where nothing decides.
+
+    Omit tasks that are in a cycle or whose blocker is missing.
+    """
     found: dict[Task, None] = {}  # an ordered set
     waiting: dict[str, list[int]] = {}
     open_ = [len({*task.after}) for task in tasks]

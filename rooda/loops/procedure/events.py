@@ -82,7 +82,7 @@ class BaselineEnded(Event, name="baseline.ended", durable=True):
 
 
 class RecheckStarted(Event, name="recheck.started"):
-    """The run was cut off in its last iteration. When it is resumed, rooda runs the gates once and then ends it."""
+    """A resumed run whose last iteration was cut off runs its gates once more, and then ends."""
 
     iteration: int  # the last iteration
 

@@ -98,7 +98,7 @@ class Turn(NamedTuple):
 
 
 def begun(procedure: Procedure, state: OodaState, world: World, earlier: Progress) -> Progress:
-    """Finish an interrupted undo, run the gates if their results are needed, and return the progress to begin with."""
+    """Return the progress to begin with, after finishing an interrupted undo and running the gates if needed."""
     past = progress.forgiven(procedure, earlier)
     if procedure.on_red == "undo" and all(past.undoing):
         world.finish_undo(*past.undoing)
@@ -128,7 +128,7 @@ def with_baseline(procedure: Procedure, state: OodaState, world: World, past: Pr
 
 
 def rechecked(procedure: Procedure, state: OodaState, world: World, past: Progress) -> Progress:
-    """Run the gates before a resume ends the run at its limit, if its last iteration was cut off and so not checked."""
+    """Run the gates once more if the run is at its limit and its last iteration was cut off before it was checked."""
     if not progress.must_recheck(procedure, past, state.iteration, state.consecutive_failures):
         return past
     world.emit(RecheckStarted(iteration=state.iteration - 1))

@@ -198,9 +198,10 @@ def forgiven(procedure: Procedure, past: Progress) -> Progress:
 
 
 def must_recheck(procedure: Procedure, past: Progress, iterations: int, failures: int) -> bool:
-    """True if the gates must run before a resume at the iteration limit can end the run.
+    """True if a run that is resumed at its iteration limit must run its gates once more before it ends.
 
-    The last iteration is not on record, since it was cut off. If no iteration is on record, failures in a row decide.
+    It must if its last iteration was cut off and so is not on record. If no iteration is on record, it must unless
+    iterations have failed in a row.
     """
     is_known = past.last.get("iteration") == iterations - 1 if past.last else bool(failures)
     return bool(procedure.gates) and not is_known

@@ -295,7 +295,7 @@ def diff(ctx: click.Context, alias: str | None, start: int | None, end: int | No
 @click.option("--yes", is_flag=True, help="Don't ask for confirmation.")
 @click.pass_context
 def clean(ctx: click.Context, alias: str | None, every: bool, yes: bool) -> int:
-    """Remove the files of ALIAS, or of all loops that are not running. Asks for confirmation first."""
+    """Remove the files of the loop ALIAS, or of all loops that are not running. rooda asks for confirmation first."""
     workspace = where(ctx).workspace
     if (alias is not None) == every:
         if every or not questions.at_terminal():

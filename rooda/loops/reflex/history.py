@@ -75,7 +75,7 @@ def is_reopened(before: State, after: State) -> bool:
 
 
 def _by_user(before: State, after: State) -> bool:
-    """True if the user stopped the loop: an evaluation can't have given the reason for the end."""
+    """True if the loop stopped for a reason that no evaluation can have given, so the user stopped it."""
     judged = before.current_step == EVALUATE and STATUS_OF.get(after.stop["reason"]) == STOPPED
     return after.status == STOPPED and not (judged and after.stop["reason"] in JUDGED)
 
