@@ -41,7 +41,7 @@ def _of_task(here: Where, number: int, text: str) -> int:
     store = Store(place_of(here.workspace))
     orders.answer(store, number, text)
     runs = lock.is_held(store.place.runner)
-    click.echo(f"Task {number} goes on." if runs else f"Task {number} goes on with the next: rooda tasks run")
+    click.echo(f"Task {number} goes on{'.' if runs else ' with the next run. To start one: rooda tasks run'}")
     return OK
 
 

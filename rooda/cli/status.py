@@ -69,7 +69,7 @@ def _say_last_run(here: Where, found: list[Found]) -> None:
     from rooda.cli.runs import last_run
 
     if line := last_run(here):
-        click.echo(f"{escape_line(line)}\nAll runs: rooda runs")
+        click.echo(f"{escape_line(line)}\nTo see all runs: rooda runs")
 
 
 class Query(NamedTuple):
@@ -123,7 +123,7 @@ def _lines(query: Query, found: list[Found]) -> list[str]:
     if query.is_table:
         return [*map(escape_line, table(rows, registry.noun, query.everywhere, room))]
     if len(found) > FEW and room:
-        return [*map(escape_line, table(rows, registry.noun, False, room)), "In detail: rooda status NAME"]
+        return [*map(escape_line, table(rows, registry.noun, False, room)), "To see details: rooda status NAME"]
     return [escape_line(text) for row, facts in found for text in _lines_of(row, facts)]
 
 

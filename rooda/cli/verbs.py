@@ -56,7 +56,7 @@ def _name(here: Where, kind: str, word: str, verb: Verb, typed: str | None) -> s
     if typed:
         other = common.kind_of(here, common.loop_of(here, typed))
         if other != kind:
-            hint = f"For any kind of loop: rooda {verb.word or word} {typed}"
+            hint = f"For any kind of loop, try: rooda {verb.word or word} {typed}"
             raise UsageProblem(f"'{typed}' is not a {kind}.", hint)
         return typed
     found = verb.names(here, kind)

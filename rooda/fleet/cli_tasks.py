@@ -74,7 +74,9 @@ def _listed(here: Where, typed: Json) -> Desk:
 
 
 _FURTHER: list[click.Parameter] = [
-    click.Option(["--pool"], default=ANYWHERE, show_default=True, metavar="NAME", help="Workers that may run it."),
+    click.Option(
+        ["--pool"], default=ANYWHERE, show_default=True, metavar="NAME", help="The pool of workers that may run it.",
+    ),
     click.Option(["--batch"], default="", metavar="NAME", help="Count the task's cost as part of this batch."),
     click.Option(["--batch-cost"], type=Value(AMOUNT), default=0.0, metavar="USD", help="Cost limit of the batch."),
     click.Option(

@@ -101,7 +101,7 @@ def warning(cwd: str) -> str:
     return (
         f"git filters that the repository itself defines are not run ({names}); the files that "
         f"they cover are saved and restored unchanged: {', '.join(sorted(found)[:SHOWN])}{more}. Filters in your own "
-        "settings are run: git config --global"
+        "settings (git config --global) are run."
     )
 
 

@@ -82,7 +82,7 @@ def apply(repo: Repo, index: str, plan: Plan) -> None:
     wanted = (row.path for row in plan.changes if row.status != "D")
     if lost := [escape_line(path) for path in wanted if not os.path.lexists(os.path.join(repo.top, path))]:
         what = f"git did not restore {', '.join(lost[:SHOWN])}{' …' if lost[SHOWN:] else ''}; the rest is restored"
-        raise GitProblem(what, "The replaced state is in the newest snapshot: rooda undo --redo")
+        raise GitProblem(what, "The replaced state is in the newest snapshot. To restore it: rooda undo --redo")
 
 
 def notes(repo: Repo, plan: Plan) -> list[str]:

@@ -98,7 +98,7 @@ def question_lines(verdict: Verdict, most: int = 1_000_000, whole: bool = False)
     marked += [("- ", fact) for fact in verdict.removed]
     lines = [f"{mark}{fact_line(fact, whole)}" for mark, fact in marked]
     if len(lines) > most:
-        lines = [*lines[: most - 1], f"  and {len(lines) - most + 1} more: rooda trust --show"]
+        lines = [*lines[: most - 1], f"  and {len(lines) - most + 1} more. See: rooda trust --show"]
     return "\n".join(lines)
 
 

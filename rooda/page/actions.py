@@ -150,7 +150,7 @@ def _task_steps(entry: Entry, name: str, typed: Mapping[str, str]) -> list[list[
 def _text(typed: Mapping[str, str]) -> str:
     text = typed.get("text", "").strip()
     if not text or len(text) > LONGEST:
-        what = "The text is empty." if not text else f"The text has more than {LONGEST:,} characters."
+        what = "The text is empty." if not text else f"The text is longer than {LONGEST:,} characters."
         raise UsageProblem(what)
     return text.replace("\0", "")
 

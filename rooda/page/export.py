@@ -78,7 +78,7 @@ class _Texts:
         found = self._diffs.of(ref["session"], ref["number"]) if self._diffs else ""
         text = self._clean(found)
         most = max(min(MOST_TEXT, self._left), 0)
-        note = f"Only the beginning is shown. The whole: rooda diff {ref['number']}" if len(text) > most else ""
+        note = f"Only the beginning is shown. To see all: rooda diff {ref['number']}" if len(text) > most else ""
         self._left -= min(len(text), most)
         return _folded(title, note, tag("pre", *map(_diff_line, text[:most].splitlines()))) if text else Html("")
 

@@ -85,7 +85,7 @@ class Guard:
         if asked.path == METRICS or self.is_first_visit(asked):
             return None
         if not self._has_cookie(asked.headers.get("cookie", "")):
-            return Refusal(401, "Open the address that `rooda page` printed: it has the token.")
+            return Refusal(401, "Open the address that `rooda page` printed: it contains the token.")
         if not asked.path.startswith(self.base):
             return Refusal(404, "There is nothing here.")
         return None

@@ -335,7 +335,7 @@ def _read(workspace: str, source: Source, own_keys: OwnKeys) -> _File:
         tree, lines = parse(data.decode().removeprefix("\ufeff"))
     except UnicodeDecodeError as problem:
         line = data.count(b"\n", 0, problem.start) + 1
-        return _File(None, [f"{source.path}:{line}: is not UTF-8 text (byte 0x{data[problem.start]:02x})"])
+        return _File(None, [f"{source.path}:{line}: this line is not UTF-8 text (byte 0x{data[problem.start]:02x})"])
     except ValueError as problem:
         from rooda.settings import toml
 

@@ -74,7 +74,7 @@ class _Converter:
         self._agents = self._named_agents()
 
     def converted(self) -> Converted:
-        parts = [f"# Made from {self._name} by `rooda init --from`. All settings: rooda config show --origin"]
+        parts = [f"# Made from {self._name} by `rooda init --from`. To see all settings: rooda config show --origin"]
         parts += self._loop() + self._agent_tables()
         names: list[str] = []
         for name, table in self._table("procedures").items():
@@ -206,7 +206,7 @@ class _Converter:
         if not isinstance(name, str) or not name.strip():
             self._leave(path, "it has neither path nor content")
         elif name.startswith("builtin:"):
-            self._leave(path, f"{name} is a prompt of the older rooda; rooda's own: rooda info build")
+            self._leave(path, f"{name} is a prompt of the older rooda. To see the present prompts: rooda info build")
         elif not os.path.isfile(there := os.path.join(self._folder, os.path.expanduser(name))):
             if path[1] in self._built_in["procedures"]:
                 self._leave(path, f"{name} does not exist; the built-in phase applies")

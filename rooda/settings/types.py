@@ -237,11 +237,11 @@ def _duration_faults(value: Any) -> list[Fault]:
         good = _is_seconds(_read_duration(value) if isinstance(value, str) else value)
     except ValueError:
         good = False
-    return [] if good else [Fault((), f"must be seconds, or a duration such as 2h30m, got {shown(value)}")]
+    return [] if good else [Fault((), f"must be a number of seconds, or a duration such as 2h30m, got {shown(value)}")]
 
 
 DURATION = ValueType(
-    "must be seconds, or a duration such as 2h30m",
+    "must be a number of seconds, or a duration such as 2h30m",
     _duration_faults,
     _read_duration,
     schema={"anyOf": [_NUMBER, _STRING]},
@@ -277,10 +277,12 @@ def _size_faults(value: Any) -> list[Fault]:
             return []
     except ValueError:
         pass
-    return [Fault((), f"must be bytes, or a size such as 5GB, got {shown(value)}")]
+    return [Fault((), f"must be a number of bytes, or a size such as 5GB, got {shown(value)}")]
 
 
-SIZE = ValueType("must be bytes, or a size such as 5GB", _size_faults, read_size, schema={"anyOf": [_NUMBER, _STRING]})
+SIZE = ValueType(
+    "must be a number of bytes, or a size such as 5GB", _size_faults, read_size, schema={"anyOf": [_NUMBER, _STRING]}
+)
 
 ALL, PROCEDURES = "all", "procedures"  # the kinds of loops that a key of [loop] applies to
 

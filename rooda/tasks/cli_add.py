@@ -302,7 +302,10 @@ def _issues(here: Where, taken: Taken, forge: str) -> Read:
     for draft in outside:
         say(escape_line(f"Not taken: {draft.place} {draft.title}"))
     if outside:
-        say("Their authors can't write to the repository, and issues become prompts. Add such issues: --allow-outside")
+        say(
+            "Their authors have no write access to the repository, and the text of an issue becomes a prompt. "
+            "To add them anyway: --allow-outside"
+        )
     return read._replace(refused=frozenset(draft.key for draft in outside))
 
 

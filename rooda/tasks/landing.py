@@ -121,7 +121,7 @@ class Queue:
         if isinstance(found, str):
             changes = checkouts.changes(clone, tip, found)
             if not self._may_change(clone, task, tip, found, changes):
-                return self._hold(f"Task {task.id} waits for your decision: rooda tasks land", UNDECIDED)
+                return self._hold(f"Task {task.id} waits for your decision. To decide: rooda tasks land", UNDECIDED)
             room.fill_submodules(clone)
             self._keep(room, task, found)
             path = lost_submodule(self._repo, changes)

@@ -111,7 +111,7 @@ class Runner:
         if held and not self._wishes.land:
             names = ", ".join(map(str, held[:8])) + (" …" if len(held) > 8 else "")
             what = f"Task {names} waits" if len(held) == 1 else f"Tasks {names} wait"
-            self._say(f"{what} until others have landed: rooda tasks land, or rooda tasks run --land")
+            self._say(f"{what} until others have landed. To land them: rooda tasks land, or rooda tasks run --land")
 
     def _require_prefix(self) -> None:
         """Raise UsageProblem if a branch named `rooda`, for example, keeps git from creating `rooda/…`."""

@@ -221,7 +221,7 @@ def test_many_on_a_terminal_are_a_table(ws: Workspace) -> None:
     for place in range(4):
         ws.put_state(f"p{place}")
     terminal = ws.terminal("status")
-    assert terminal.finish() == 0 and "NAME" in terminal.out and "In detail: rooda status NAME" in terminal.out
+    assert terminal.finish() == 0 and "NAME" in terminal.out and "To see details: rooda status NAME" in terminal.out
     assert "p3: interrupted, 3/10 iterations completed" in ws.rooda("status").out
 
 

@@ -339,7 +339,8 @@ def test_S_03_the_question_fits_a_screen(bare: Workspace) -> None:
     ws = Clone(bare, TOML.replace("\n\n", f"\nquality_gates = [{gates}]\n\n", 1)).ws
     asked = ws.terminal("work", rows=20, columns=80)
     until(lambda: "Trust them?" in asked.both)
-    assert "have not trusted them" in "\n".join(asked.screen) and "more: rooda trust --show" in "\n".join(asked.screen)
+    shown = "\n".join(asked.screen)
+    assert "have not trusted them" in shown and "more. See: rooda trust --show" in shown
     asked.type("n\n")
     assert asked.finish() == 3
 

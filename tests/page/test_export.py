@@ -108,7 +108,7 @@ def test_P_09_the_diff_of_each_iteration(ws: Workspace) -> None:
     lines = {each["class"] for tag, each in elements.found if tag == "span" and each.get("class")}
     assert ran.code == 0 and {"added", "removed", "place", "file"} <= lines and KEY not in page
     added = ("+<u>one</u> sk-***", "diff --git a/<i>&.txt b/<i>&.txt", "+100\n")
-    for shown in (*added, "-1\n", "The whole: rooda diff 2"):
+    for shown in (*added, "-1\n", "To see all: rooda diff 2"):
         assert shown in elements.text
     assert "+100000\n" not in elements.text and elements.text.count("Changes (diff)") == 2
     assert ws.rooda("build", "-n", "1", "--fresh").code == 0

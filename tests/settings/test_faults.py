@@ -138,7 +138,7 @@ def test_OU_032_syntax_errors_have_line_and_column(text: str, said: str, tiers: 
 def test_a_file_that_is_not_utf8(tiers: Tiers) -> None:
     """The line and the byte are named."""
     tiers.workspace_file.write_bytes(b"[loop]\nmodel = '\xff'\n")
-    assert tiers.fault().what == f"{tiers.workspace_file}:2: is not UTF-8 text (byte 0xff)"
+    assert tiers.fault().what == f"{tiers.workspace_file}:2: this line is not UTF-8 text (byte 0xff)"
 
 
 def test_a_byte_order_mark_is_accepted(tiers: Tiers) -> None:

@@ -41,7 +41,8 @@ def test_T_01_a_run_without_land_says_what_waits_for_a_landing(repo: Workspace) 
     repo.rooda("tasks", "add", "Two", "-n", "1", "--after", "1")
     done = repo.rooda("tasks", "run", timeout=60)
     assert done.code == 4 and len(repo.calls) == 1
-    assert done.lines[-1] == "Task 2 waits until others have landed: rooda tasks land, or rooda tasks run --land"
+    to_land = "To land them: rooda tasks land, or rooda tasks run --land"
+    assert done.lines[-1] == f"Task 2 waits until others have landed. {to_land}"
 
 
 def test_T_01_a_run_says_what_waits_for_a_cancelled_task(repo: Workspace) -> None:

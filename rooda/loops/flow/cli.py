@@ -187,7 +187,7 @@ def merge(ctx: click.Context, name: str | None) -> int:
 def clean(name: str | None) -> int:
     """Explain how to delete a run: its files are commits on its branch."""
     what = "rooda does not delete a flow's runs: their files are commits on their branches."
-    others = f"Old snapshots and logs: rooda prune {name or ''}".rstrip()
+    others = f"To remove old snapshots and logs: rooda prune {name or ''}".rstrip()
     raise UsageProblem(what, f"See them: rooda flow list\nDelete one: git branch -D BRANCH\n{others}")
 
 

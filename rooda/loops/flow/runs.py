@@ -114,7 +114,7 @@ def find(runs: Sequence[FlowRun], name: str) -> FlowRun:
     found = next((run for run in runs if run.id == name), None)
     if found is None:
         rows = ", ".join(run.id for run in runs[:5]) or "none"
-        raise UsageProblem(f"There is no run {name} here. Runs: {rows}", "Is its branch in this repository? git branch")
+        raise UsageProblem(f"There is no run {name} here. Runs: {rows}", "Is its branch here? See: git branch")
     return found
 
 

@@ -40,7 +40,7 @@ def load(project: str) -> Topology:
         raise ConfigProblem(f"{FLOW_FILE} can't be read: {problem.strerror}", FIRST) from None
     except UnicodeDecodeError as problem:
         line = data.count(b"\n", 0, problem.start) + 1
-        raise ConfigProblem(f"{FLOW_FILE}:{line}: is not UTF-8 text") from None
+        raise ConfigProblem(f"{FLOW_FILE}:{line}: this line is not UTF-8 text") from None
     reader = _Reader(project, document.lines)
     for fault in document.faults:
         reader.faults.append((fault.line, f"{FLOW_FILE}:{fault.line}: {fault.text}"))

@@ -157,7 +157,7 @@ def _ended(record: Json) -> list[Line]:
         Line("info", f"Commits: {commits}"),
         Line("info", f"See it:   git diff {base}...{branch}"),
         *([] if DETACHED.fullmatch(base) else [Line("info", f"Take it:  rooda flow merge {record['name']}")]),
-        Line("info", f"With its files and commits: git checkout {base_branch} && git merge {branch}"),
+        Line("info", f"Or take it with its files and commits: git checkout {base_branch} && git merge {branch}"),
         Line("info", f"Or:       git rebase {base}"),
         Line("info", _discard(record, base, branch)),
         *going,
@@ -168,7 +168,8 @@ def _ended(record: Json) -> list[Line]:
 def _discard(record: Json, base: str, branch: str) -> str:
     if own := record.get("own_changes", ""):
         return (
-            f"Discard:  only after you have saved your own changes, which are in its first commit: git show {own[:10]}"
+            "Discard:  only after you have saved your own changes, which are in its first commit. "
+            f"See: git show {own[:10]}"
         )
     return f"Discard:  git checkout {base} && git branch -D {branch}"
 

@@ -35,7 +35,7 @@ def clean(where: Where, typed: Json) -> int:
     for path in reports:
         files.remove(path)
     goal_files.delete_state(place)
-    say("Removed the files of the last goal. Its run is kept: rooda logs goal")
+    say("Removed the files of the last goal. Its run is kept. See: rooda logs goal")
     return OK
 
 

@@ -83,7 +83,7 @@ def end(place: Place, keep: bool) -> str:
         say(f"{problem.what}; deleting the goal's files.")
         _say_kept(place, foreign.keep_state(place))
         goal_files.delete_state(place)
-        return "Its run is kept: rooda logs goal"
+        return "Its run is kept. See: rooda logs goal"
     if state is None:
         return ""
     _end_goal(place, state, keep)

@@ -291,7 +291,7 @@ class Effects(World):
     def checkpoint(self, run: str, number: int) -> str:
         problem = checkpoints.checkpoint(self._workspace, run, number, self._context.setup.snapshot_private)
         if problem and problem != checkpoints.NO_REPOSITORY:  # a missing repository has been reported at the start
-            self.emit(Problem(text=f"No checkpoint of iteration {number}: {problem}"))
+            self.emit(Problem(text=f"Can't make the checkpoint of iteration {number}: {problem}"))
         return problem
 
     def tree(self, everywhere: bool) -> str:

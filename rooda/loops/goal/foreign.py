@@ -12,7 +12,7 @@ from rooda.loops.goal.store import load
 from rooda.run import questions
 
 NOTES = ("precheck.md", "intent.md", "evidence")  # written while a goal is planned
-TAKE_OVER = "A new goal can take its criteria and steps: rooda goal run --plan .loop/state.json SPEC"
+TAKE_OVER = "To start a new goal with its criteria and steps: rooda goal run --plan .loop/state.json SPEC"
 STATES = ("state.json", "run.json", "iterations.jsonl", "summary.md")
 
 

@@ -126,7 +126,7 @@ def with_limits(state: GoalState, typed: Json) -> GoalState:
     limit, budget = typed.get("max_iterations"), typed.get("max_cost")
     if limit and limit <= state.iteration:
         what = f"-n {limit} is too low: the goal has done {counted(state.iteration, 'iteration')}."
-        raise UsageProblem(what, f"Allow more: rooda goal resume -n {state.iteration + state.brief.iterations}")
+        raise UsageProblem(what, f"To allow more: rooda goal resume -n {state.iteration + state.brief.iterations}")
     if limit:
         check_limit("iterations", limit, MOST_ITERATIONS, typed)
         state = state._replace(limit=limit)

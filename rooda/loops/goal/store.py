@@ -125,14 +125,15 @@ class GoalStore:
             found = files.read_ours(self._place.state)
         except OSError:
             if not self._unsure:
-                self._emit(Problem(text="state.json was deleted by another program; written again"))
+                self._emit(Problem(text="Another program deleted state.json. rooda has written it again."))
             return
         if found not in self._bytes:
             files.replace(self._place.foreign, found)
             kept = os.path.relpath(self._place.foreign, self._place.workspace)
             self._emit(
                 Problem(
-                    text=f"state.json was changed by another program; overwritten, the changed file is kept as {kept}"
+                    text="Another program changed state.json. "
+                    f"rooda has overwritten it, and kept the changed version as {kept}."
                 )
             )
 
@@ -141,7 +142,7 @@ class GoalStore:
         if self._known is None or not os.path.lexists(self._place.state) or holds_state_of(self._place, self._known):
             return
         kept = os.path.relpath(files.set_aside(self._place.state, FOREIGN), self._place.workspace)
-        self._emit(Problem(text=f"state.json was not this goal's; it is kept as {kept}"))
+        self._emit(Problem(text=f"state.json did not belong to this goal. rooda has kept it as {kept}."))
 
     def _journal(self, state: GoalState, data: bytes) -> None:
         """Write one line per iteration; a goal's first line replaces the journal of an earlier goal."""

@@ -142,7 +142,7 @@ def cancel(workspace: str, name: str, reason: str) -> str:
     if not os.path.lexists(place.state):
         return ""
     files.remove(place.state)
-    return f"Its state file was deleted; its run is kept: rooda logs {name}"
+    return f"Its state file was deleted; its run is kept. See: rooda logs {name}"
 
 
 def work_paths(workspace: str, name: str) -> list[str]:

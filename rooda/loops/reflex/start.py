@@ -130,7 +130,7 @@ def require_open(place: Place, found: Found, limit: int | None) -> State:
     if limit and limit < state.iteration + ended:
         raise UsageProblem(
             f"-n {limit} is too low: the loop '{place.alias}' is already at iteration {state.iteration}.",
-            f"Allow more: rooda reflex resume {place.alias} -n {state.iteration + 4}",
+            f"To allow more iterations: rooda reflex resume {place.alias} -n {state.iteration + 4}",
         )
     return state
 

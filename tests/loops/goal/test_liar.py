@@ -53,7 +53,7 @@ def test_a_foreign_state_file_is_kept_and_does_not_count(g: Goals) -> None:
     """Overwritten from memory, with a warning; the foreign version stays as evidence."""
     g.side("step-1", FORGED)
     ran = g.run("-n", "1")
-    assert "state.json was changed by another program" in ran.err
+    assert "Another program changed state.json." in ran.err
     assert g.json(".loop/state.json.agent")["exit_signal"] is True and g.public["iteration"] == 1
 
 
