@@ -119,12 +119,6 @@ def last_turn(entries: Sequence[Entry]) -> Entry | None:
     return next((entry for entry in reversed(entries) if entry.record.kind == TURN), None)
 
 
-def is_over(entries: Sequence[Entry]) -> bool:
-    """True if the newest turn of the task ended its loop."""
-    last = last_turn(entries)
-    return last is not None and last.record.over
-
-
 def lost_claims(entries: Sequence[Entry]) -> int:
     """Return the number of claims at the end of the chain that no turn followed: workers that lost the task."""
     lost = 0
