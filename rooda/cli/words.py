@@ -49,7 +49,7 @@ WORDS = {
     "list": Word("rooda.loops.procedure.cli:list_", "List all procedures."),
     "info": Word("rooda.loops.procedure.cli:info", "Show the prompts and settings of a procedure."),
     "init": Word("rooda.cli.init:init", "Write a commented rooda.toml for this project."),
-    "config": Word("rooda.cli.config:config", "Show the settings in force; show --origin: also where each comes from."),
+    "config": Word("rooda.cli.config:config", "Show the settings in force; show --origin adds their source."),
     "agents": Word("rooda.cli.agents:agents", "List the agent CLIs: installed or not, version, known features."),
     "tokens": Word("rooda.cli.tokens:tokens", "Count the tokens of files."),
     "doctor": Word("rooda.cli.doctor:doctor", "Check whether a loop can run here, and who pays for it."),
