@@ -226,7 +226,7 @@ class AgentSilent(Event, name="agent.silent"):
     """The agent has printed nothing for ten minutes. Some CLIs retry for hours without a word."""
 
     since: str  # when the agent printed for the last time or was started, UTC
-    log: str  # the CLI's own log, which may say why; empty if there is no log or rooda does not know it
+    log: str  # the CLI's own log, which may give the reason; empty if there is none that rooda knows
 
 
 class OutputTruncated(Event, name="output.truncated"):
@@ -335,7 +335,7 @@ class SandboxChosen(Event, name="sandbox.chosen"):
 
     # the sandbox in which agents and commands run; `off`: the setting is `auto`, and no sandbox works here
     mode: Annotated[str, "off", "workspace", "read-only"]
-    why: str  # why there is no sandbox, or no sandbox for the agent; else empty
+    why: str  # the reason why the agent, or everything, runs without a sandbox; empty if nothing does
 
 
 class QuestionAsked(Event, name="question.asked"):
