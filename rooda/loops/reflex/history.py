@@ -155,7 +155,12 @@ def is_breach_of(event: Json, state: State, phase: str) -> bool:
 
 def fold(history: Iterable[Json]) -> State | None:
     """Rebuild the state from all events; None if the first one is missing."""
-    state: State | None = None
+    return _folded(history)[0]
+
+
+def _folded(history: Iterable[Json]) -> tuple[State | None, str]:
+    """Return the state after all events, and the name of the last event that was not foreign or torn."""
+    state, last = None, ""
     for event in history:
         try:
             if event["event"] == "run_started":
@@ -163,18 +168,18 @@ def fold(history: Iterable[Json]) -> State | None:
             elif state is not None and event["event"] in _FOLDS:
                 state = _FOLDS[event["event"]](state, event["payload"], event)
             if state is not None:
-                state = state._replace(updated_at=str(event["ts"]))
+                state, last = state._replace(updated_at=str(event["ts"])), str(event["event"])
         except (AttributeError, KeyError, TypeError, ValueError):
             continue  # a foreign or torn line
     try:
-        return state and decoded(encoded(state))
+        return state and decoded(encoded(state)), last
     except ValueError:
-        return None
+        return None, ""
 
 
-def rebuilt(history: list[Json]) -> State | None:
+def rebuilt(history: Iterable[Json]) -> State | None:
     """Rebuild the state as `fold` does. If a crash lost the second event of a transition, derive it from the first."""
-    state, last = fold(history), history[-1].get("event") if history else ""
+    state, last = _folded(history)
     if state is None or state.status != RUNNING:
         return state
     if last == "evaluation_done":
