@@ -20,7 +20,8 @@ from rooda.processes import lock
 from rooda.processes.capture import TIMED_OUT, Captured
 
 PREFIX = "refs/rooda/task/"
-LOCAL = "refs/rooda/fleet/"  # the tasks' refs in the mirror
+LOCAL = "refs/rooda/fleet/"  # refs of the tasks that were fetched last
+MOST_LOCAL = 64  # more would slow down every fetch and push, for which git reads all refs
 FIRST_QUIET, LONGEST_QUIET = 15.0, 600.0  # seconds without progress after which a fetch or push is ended
 LONGEST = 21_600.0  # seconds of one fetch or push that makes progress
 PATIENCE = 3600.0  # seconds to wait for another leg that fetches
@@ -167,13 +168,14 @@ class Mirror:
             self._tidy()
             left_out = [f"^{self.prefix}*"] if self.prefix.startswith("refs/heads/") else []
             branches = ("+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*", *left_out)
-            own = f"+{self.ref(number)}:{LOCAL}{number}"
+            local = f"{LOCAL}{number % MOST_LOCAL}"
+            own = f"+{self.ref(number)}:{local}"
             together = number and self.state == self.url and not left_out
             if not together or not self._fetch(held, self.url, "--prune", *branches, own):
                 self._fetch(held, self.url, "--prune", *branches)
                 if not number or together or not self._fetch(held, self.state, own):
                     return ""
-            return self.commit(f"{LOCAL}{number}")
+            return self.commit(local)
 
     def branch(self, name: str) -> str:
         """Return the commit that a branch of the repository had at the last fetch; "" if there is none."""
