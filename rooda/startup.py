@@ -52,7 +52,7 @@ def _run(arguments: list[str] | None) -> int:
 
         return _print(help_text())
     if arguments is None and words[:1] == ["_task"]:
-        _exit(_loop_of_a_task(words[1:]))
+        words = _loop_of_a_task(words[1:])
     if arguments is None and serves(words):
         _serve(words)
     guarded_loop = arguments is None and starts_a_loop(words)
@@ -70,12 +70,18 @@ def _run(arguments: list[str] | None) -> int:
     return code
 
 
-def _loop_of_a_task(words: list[str]) -> int:
-    """Start the loop of a task for `rooda tasks run`, without loading click."""
+def _loop_of_a_task(words: list[str]) -> list[str]:
+    """Prepare a task for `rooda tasks run`, and return the command line of its loop. Exits if that fails."""
     from rooda.cli.exits import settled
-    from rooda.tasks.start import main
+    from rooda.tasks.start import prepare
 
-    return settled(lambda: main(*words))
+    def command() -> int:
+        sys.argv[1:] = prepare(*words)
+        return 0
+
+    if code := settled(command):
+        _exit(code)
+    return sys.argv[1:]
 
 
 def _serve(words: list[str]) -> None:

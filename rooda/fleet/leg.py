@@ -26,6 +26,7 @@ from rooda.fleet.port import Desk, Land, Lost, Order, Place, Work
 from rooda.fleet.receipt import Receipt, Receipts
 from rooda.fleet.remote import DONE, REFUSED, REJECTED, Remote, Result, Update
 from rooda.fleet.ticket import Ticket
+from rooda.processes import detach
 from rooda.run import ended as run_ended
 from rooda.settings.layers import Settings
 from rooda.tasks import model, results, work
@@ -267,7 +268,7 @@ class Leg:
 
     def _work(self, workspace: str, config: str) -> Json:
         self._workspace, self._config = workspace, config
-        argv = work.argv_of(self._home, self._task, workspace, config)
+        argv = [*detach.rooda_command(), *work.words_of(self._home, self._task, workspace, config)]
         self._loop.workspace = workspace
         if "resume" in argv:
             self._loop.give([Note(text=self._task.prompt), *(json.decode(Note, each) for each in self._order.notes)])

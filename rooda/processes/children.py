@@ -1,5 +1,6 @@
 """Runs several programs at once, and sleeps until one ends, a time is reached, or another process sends a wake-up."""
 
+import errno
 import os
 import signal
 from collections.abc import Mapping, Sequence
@@ -56,12 +57,11 @@ class Children:
         os.close(self._wake)
 
 
-def become(argv: Sequence[str], env: Mapping[str, str], parent: int) -> None:
-    """Replace this process with a program that gets SIGTERM when `parent` dies. Raises OSError if that fails."""
+def end_with(parent: int) -> None:
+    """Let this process get SIGTERM when `parent` dies. Raises ProcessLookupError if it is already gone."""
     linux.signal_on_parent_death(signal.SIGTERM)
     if os.getppid() != parent:
-        raise ProcessLookupError(3, "the process that started it has ended")
-    os.execvpe(argv[0], [*argv], dict(env))
+        raise ProcessLookupError(errno.ESRCH, "the process that started it has ended")
 
 
 def replace_self(argv: Sequence[str], env: Mapping[str, str]) -> None:

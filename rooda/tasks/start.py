@@ -1,9 +1,8 @@
-"""Starts the loop of one task in a separate process. click is not loaded, so that the loop starts sooner."""
+"""Prepares a process that `rooda tasks run` starts to run the loop of one task."""
 
-import os
-
-from rooda.errors import OK, RoodaError
+from rooda.errors import RoodaError
 from rooda.loops import configuration
+from rooda.processes import children
 from rooda.settings.setup import new_worktree
 from rooda.settings.where import Where
 from rooda.tasks import outcome, work
@@ -11,8 +10,8 @@ from rooda.tasks.store import Store, place_of
 from rooda.views.say import say
 
 
-def main(workspace: str, config: str, number: str, parent: str) -> int:
-    """Prepare the clone of a task and replace this process by its loop."""
+def prepare(workspace: str, config: str, number: str, parent: str) -> list[str]:
+    """Prepare the clone of a task and return the command line of its loop, which gets SIGTERM when `parent` dies."""
     here = Where(workspace, config)
     store = Store(place_of(here.workspace))
     try:
@@ -21,5 +20,6 @@ def main(workspace: str, config: str, number: str, parent: str) -> int:
     except RoodaError as problem:
         problem.code = outcome.GENERAL
         raise
-    work.work(store, found, new_worktree(found), here, int(number), os.environ, int(parent), say)
-    return OK
+    words = work.prepare(store, found, new_worktree(found), here, int(number), say)
+    children.end_with(int(parent))
+    return words

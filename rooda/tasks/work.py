@@ -1,10 +1,10 @@
-"""Prepares the clone of a task and becomes its loop, in a process that the scheduler starts.
+"""Prepares the clone of a task, in the process that then becomes its loop.
 
 A clone is made in `ID.new` and renamed once it is set up, so a kill leaves a whole clone or none.
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple
 
 from rooda.agents import preflight
@@ -14,7 +14,6 @@ from rooda.git import clones
 from rooda.git.clones import Loan
 from rooda.git.repository import Repo
 from rooda.loops import new_worktree, registry
-from rooda.processes import children, detach
 from rooda.run import folder as run_folder
 from rooda.run import messages
 from rooda.run.setup import NewWorktree
@@ -80,7 +79,7 @@ def tip_of(repo: Repo, target: str) -> str:
     raise UsageProblem(f"The target branch {target} has no commit.", "Create a first commit, or name another: --target")
 
 
-def prepare(found: Settings, wanted: NewWorktree, store: Store, task: Task, say: Callable[[str], None]) -> Task:
+def make_clone(found: Settings, wanted: NewWorktree, store: Store, task: Task, say: Callable[[str], None]) -> Task:
     """Make and set up the clone if it is missing; return the task with its clone and branch."""
     place, branch = store.place, branch_of(found, task)
     own = clone_of(found, place, task)
@@ -117,12 +116,12 @@ def _newer(repo: Repo, tip: str, base: str) -> str:
     return base if is_ahead else tip
 
 
-def argv_of(home: str, task: Task, workspace: str, config: str) -> list[str]:
-    """Return the command of the task's loop: a resume if the loop can be resumed, else a start.
+def words_of(home: str, task: Task, workspace: str, config: str) -> list[str]:
+    """Return the command line of the task's loop: a resume if the loop can be resumed, else a start.
 
     `home`: the folder for texts that are too long for a command line.
     """
-    words = [*detach.rooda_command(), "-C", workspace, "--config", config]
+    words = ["-C", workspace, "--config", config]
     if _goes_on(task, workspace):
         more = results.higher_limit(workspace, task.name) if task.kind == PROCEDURE else 0
         return [*words, "resume", *(["--max-iterations", str(more)] if more else [])]
@@ -210,23 +209,21 @@ def settings_file(store: Store, here: Where) -> str:
     return empty
 
 
-def work(
+def prepare(
     store: Store,
     found: Settings,
     wanted: NewWorktree,
     here: Where,
     number: int,
-    environ: Mapping[str, str],
-    parent: int,
     say: Callable[[str], None],
-) -> None:
-    """Prepare the clone, and replace this process by the loop. Raises UsageProblem if the task is not `running`."""
+) -> list[str]:
+    """Prepare the clone and return the command line of its loop. Raises UsageProblem if the task is not `running`."""
     task = store.get(number)
     if task.state != RUNNING:
         raise UsageProblem(f"Task {number} is {task.state}; nothing was started.")
-    task = prepare(found, wanted, store, task, say)
+    task = make_clone(found, wanted, store, task, say)
     if task.state != RUNNING:
         raise UsageProblem(f"Task {number} is {task.state}; nothing was started.")
     workspace = clone_of(found, store.place, task).workspace
     _hand_over(store, task, workspace)
-    children.become(argv_of(store.place.folder, task, workspace, settings_file(store, here)), environ, parent)
+    return words_of(store.place.folder, task, workspace, settings_file(store, here))
