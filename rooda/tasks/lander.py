@@ -28,7 +28,7 @@ class Lander:
 
     def __init__(self, wanted: bool, step: Step, say: Callable[[str], None]) -> None:
         self._wanted, self._step, self._say = wanted, step, say
-        self._offered: dict[int, str] = {}  # commit of each task that was offered to a landing, keyed by task
+        self._offered: dict[int, tuple[str, int]] = {}  # commit and loop of each task that a landing has seen, by task
         self._pid, self._printed, self.code = 0, 0, OK
 
     @property
@@ -39,7 +39,8 @@ class Lander:
         """Start a landing if the last one did not see all completed tasks. If one is running, print its new output."""
         if self.works:
             self._report()
-        found = {task.id: task.head for task in tasks.values() if task.state == model.COMPLETED} if self._wanted else {}
+        completed = [task for task in tasks.values() if task.state == model.COMPLETED] if self._wanted else []
+        found = {task.id: (task.head, task.turnings.loop) for task in completed}
         if self.works or not found or found.items() <= self._offered.items():
             return
         self._offered |= found

@@ -37,8 +37,8 @@ def test_T_20_run_lands_what_is_completed_and_starts_what_waits_for_it(repo: Wor
     assert "Task 1 landed on main: One" in done.out and repo.git("status", "--porcelain") == ""
 
 
-def test_T_20_the_run_ends_with_what_landed_and_what_did_not(repo: Workspace) -> None:
-    """A short block on stderr: task 1 landed, 2 was sent back, 3 failed; and what to type next."""
+def test_T_21_the_run_ends_with_what_landed_and_what_did_not(repo: Workspace) -> None:
+    """Task 1 landed, 2 was sent back twice, changed nothing and was parked, 3 failed; and what to type next."""
     for text in ("left\n", "right\n"):
         complete(repo, {"a.txt": text})
     repo.rooda("tasks", "add", "Three", "-n", "1", "--gate", "false")
@@ -47,12 +47,15 @@ def test_T_20_the_run_ends_with_what_landed_and_what_did_not(repo: Workspace) ->
     assert done.code == 1 and re.fullmatch(r"tasks: 1 landed, 1 sent back, 1 open in \d+s", head), done
     assert rows == [
         "  landed      1",
-        "  sent back   2 (completed)",
+        "  sent back   2 (parked: conflicts with main in a.txt)",
         "  open        3 (failed: max-iterations)",
-        "  next        rooda tasks land",
+        "  next        rooda tasks retry 2",
     ]
+    calls = len(repo.calls)
+    assert done.out.count("Task 2 goes on") == 2
     again = repo.rooda("tasks", "run", "--land", timeout=90)
-    assert again.err.startswith("tasks: 0 landed, 1 sent back, 1 open in ") and "  landed" not in again.err
+    assert again.err.startswith("tasks: 0 landed, 0 sent back, 2 open in ") and "  landed" not in again.err
+    assert len(repo.calls) == calls
 
 
 def test_the_summary_is_short() -> None:
