@@ -68,18 +68,18 @@ def timing_text(facts: dict[str, float]) -> str:
 # Escapes for file names and agents' output: control characters (C1 too), line separators, and characters that change
 # the direction of text.
 _CONTROLS = "\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
-_IN_A_LINE, _IN_A_TEXT = re.compile(f"[\t\n{_CONTROLS}]"), re.compile(f"[{_CONTROLS}]")
+_IN_A_LINE, _IN_A_TEXT = f"[\t\n{_CONTROLS}]", f"[{_CONTROLS}]"
 _COLOUR = r"(\x1b\[[0-9;:]*m)"
 
 
 def escape_line(text: str) -> str:
     """Escape control characters, line breaks and tabs: `\\x1b`, `\\n`, `\\u202e`."""
-    return _IN_A_LINE.sub(_escape, text)
+    return re.sub(_IN_A_LINE, _escape, text)
 
 
 def escape_text(text: str) -> str:
     """Like `escape_line`, but keep line breaks and tabs."""
-    return _IN_A_TEXT.sub(_escape, text)
+    return re.sub(_IN_A_TEXT, _escape, text)
 
 
 def escape_all_but_colours(text: str) -> str:

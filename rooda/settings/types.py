@@ -208,7 +208,7 @@ COMMAND = ValueType("must be a command", _command_faults, schema=_STRING)
 OPTION = ValueType("must be command-line options", _command_faults, schema=_STRING)
 AMOUNT = simple("must be a number >= 0", _is_amount, float, _NUMBER)
 NAMES = ValueType("must be an array of strings", _names_faults, _read_names, schema={"type": "array", "items": _STRING})
-_HOST = re.compile(r"(?:https?://)?(?:(?:\*\.)?[\w-]+(?:\.[\w-]+)*\.?|\[[0-9A-Fa-f:.]+\])(?::(?P<port>\d{1,5}))?/?")
+_HOST = r"(?:https?://)?(?:(?:\*\.)?[\w-]+(?:\.[\w-]+)*\.?|\[[0-9A-Fa-f:.]+\])(?::(?P<port>\d{1,5}))?/?"
 
 
 def _hosts_faults(value: Any) -> list[Fault]:
@@ -219,7 +219,7 @@ def _hosts_faults(value: Any) -> list[Fault]:
 
 
 def _is_host(text: str) -> bool:
-    found = _HOST.fullmatch(text)
+    found = re.fullmatch(_HOST, text)
     return found is not None and int(found["port"] or 1) in range(1, 65_536)
 
 
@@ -258,13 +258,13 @@ def _age_faults(value: Any) -> list[Fault]:
 
 
 AGE = DURATION._replace(faults=_age_faults, read=_read_age)
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)I?B?", re.IGNORECASE)
+_SIZE = r"(\d+(?:\.\d+)?)\s*([KMGT]?)I?B?"
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
 def read_size(text: str | float) -> int:
     """Return the bytes that a size such as 5GB means; ValueError if it isn't one."""
-    found = _SIZE.fullmatch(str(text).strip())
+    found = re.fullmatch(_SIZE, str(text).strip(), re.IGNORECASE)
     if not found:
         raise ValueError(text)
     return int(float(found[1]) * _UNITS[found[2].upper()])
