@@ -29,9 +29,16 @@ ERRORS = {
 def docstrings(path: Path, tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (text := ast.get_docstring(node)):
-            name = getattr(node, "name", "the module")
             paragraph = " ".join(text.partition("\n\n")[0].split())
-            yield f"{path.relative_to(PACKAGE.parent)}: {name}: {paragraph}"
+            yield f"{path.relative_to(PACKAGE.parent)}: {heading(node)}: {paragraph}"
+
+
+def heading(node: ast.Module | ast.ClassDef | ast.FunctionDef) -> str:
+    """Return what stands above a docstring: the name, with the parameters of a function."""
+    if isinstance(node, ast.FunctionDef):
+        result = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+        return f"{node.name}({ast.unparse(node.args)}){result}"
+    return f"class {node.name}" if isinstance(node, ast.ClassDef) else "the module"
 
 
 def messages(path: Path, tree: ast.Module) -> Iterator[str]:
