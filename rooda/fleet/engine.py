@@ -70,7 +70,7 @@ def connection(address: Address, insecure: bool) -> dict[str, Any]:
 
 
 async def connect(address: Address, insecure: bool, heartbeat: float, identity: str = "") -> Client:
-    """Return a client. Raises Unreachable if nothing answers."""
+    """Return a client. Raises Unreachable if nothing answers, and RoodaError if Temporal refuses the login."""
     settings = connection(address, insecure)
     beat = max(1000, int(heartbeat * 1000 / 6))
     runtime = Runtime(telemetry=TelemetryConfig(logging=_SILENT), worker_heartbeat_interval=None)
@@ -82,8 +82,18 @@ async def connect(address: Address, insecure: bool, heartbeat: float, identity: 
             keep_alive_config=KeepAliveConfig(interval_millis=beat, timeout_millis=max(beat, SLOWEST)),
         )
     except (RuntimeError, RPCError, ValueError) as problem:
-        what = f"Temporal does not answer at {address}."
-        raise Unreachable(what, "Start it, or correct the address: --fleet, or [fleet] address.") from problem
+        raise no_connection(address, str(problem)) from problem
+
+
+def no_connection(address: Address, words: str) -> RoodaError:
+    """Return the error for a connection that failed. `words`: the error text of Temporal's client."""
+    if "code: Unauthenticated" in words or "code: PermissionDenied" in words:
+        return RoodaError(f"Temporal at {address} refuses this login.", "Check TEMPORAL_API_KEY, or the certificate.")
+    if "InvalidCertificate" in words:
+        what = f"Temporal does not answer at {address} with a certificate that this machine trusts."
+        return Unreachable(what, "Name the file with its authority's certificate: TEMPORAL_TLS_SERVER_CA_CERT_PATH")
+    what = f"Temporal does not answer at {address}."
+    return Unreachable(what, "Start it, or correct the address: --fleet, or [fleet] address.")
 
 
 async def require_namespace(client: Client, address: Address) -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from rooda.fleet.engine import Unreachable, no_connection
+from rooda.fleet.port import Address
 from tests.kit.link import copy
 from tests.kit.temporal import Server as Dev
 from tests.kit.workspace import Workspace
@@ -64,6 +66,15 @@ def tls(server: Dev, certificate: Path) -> Iterator[Terminator]:
     found.end()
 
 
+def test_FL_13_a_refused_login_is_not_taken_for_silence() -> None:
+    words = (
+        'call error after connection: Status { code: Unauthenticated, message: "Request unauthorized.", source: None }'
+    )
+    found = no_connection(Address("fleet.example.org:7233", "default"), words)
+    assert "refuses this login" in found.what and not isinstance(found, Unreachable)
+    assert isinstance(no_connection(Address("fleet.example.org:7233", "default"), "tcp connect error"), Unreachable)
+
+
 def test_FL_13_tls_by_temporals_own_settings(bare: Workspace, tls: Terminator, certificate: Path) -> None:
     """Variables and configuration file of Temporal reach every command; a certificate nobody vouches for is refused."""
     address = f"temporal://127.0.0.1:{tls.port}/default"
@@ -74,7 +85,7 @@ def test_FL_13_tls_by_temporals_own_settings(bare: Workspace, tls: Terminator, c
     plain = bare.rooda(*status)
     assert plain.code == 1 and "does not answer" in plain.err
     stranger = bare.rooda(*status, env=bare.env | {"TEMPORAL_TLS": "true"})
-    assert stranger.code == 1 and "does not answer" in stranger.err
+    assert stranger.code == 1 and "with a certificate that this machine trusts" in stranger.err
     settings = Path(bare.path, "temporal.toml")
     settings.write_text(f'[profile.default.tls]\nserver_ca_cert_path = "{certificate}"\n')
     found = bare.rooda(*status, env=bare.env | {"TEMPORAL_CONFIG_FILE": str(settings)})
