@@ -79,6 +79,7 @@ class LandingClone:
             raise GitProblem(f"{self._root} is not the landing clone of {self._lender.top}")
         objects = os.path.join(self._loan.common, "objects")  # the lender then has all results, too
         alone = {**os.environ, "GIT_CEILING_DIRECTORIES": os.path.dirname(repo.top)}  # a gate may delete its .git
+        alone["GIT_NO_REPLACE_OBJECTS"] = "1"
         return repo._replace(env=command.with_identity(repo.top, alone), objects=objects)
 
     def _check_out(self, repo: Repo, commit: str) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rooda.base import files
 from rooda.errors import OK, UNDECIDED, UNFINISHED, RoodaError, Undecided
-from rooda.git import checkouts, command
+from rooda.git import checkouts, command, own_files
 from rooda.git.checkouts import Change
 from rooda.git.repository import GIT_TIMEOUT, GitProblem, Repo, find
 from rooda.processes import capture, lock
@@ -170,9 +170,13 @@ class Queue:
     def _checked(self, clone: Repo, task: Task, commit: str, checks: Sequence[Gate]) -> str | Refusal:
         """Run the gates on the result; return its commit, or a refusal. Gates may not change tracked files."""
         words = ("status", "--porcelain=v2", "--branch", "--untracked-files=no", "--ignore-submodules=all")
+        before = own_files.files_before(clone)
         for gate in checks:
             self._say(f"Task {task.id}: running gate {gate.name}")
             result = gates.run(self._found, task, gate, clone, os.path.join(self._store.place.folder, "gate.out"))
+            if said := own_files.restore_files(clone, before, with_head=False):
+                self._say(f"Task {task.id}: gate {gate.name} {said}")
+            own_files.restore_index(clone, before)
             try:
                 rows = clone._replace(objects="").lines(*words)  # a gate's commit is in the clone only
             except GitProblem as problem:

@@ -63,6 +63,33 @@ def test_T_20_a_gate_leaves_nothing_for_the_gate_of_the_next_task(repo: Workspac
     assert done.code == 0 and states(repo) == ["landed", "landed"], done
 
 
+POISONS = {  # what a gate does to the clone, and the state of its task after that
+    "echo bad > a.txt; git update-index --assume-unchanged a.txt": "waiting",
+    "echo bad > a.txt; git update-index --skip-worktree a.txt": "waiting",
+    "git config core.excludesFile $PWD/.git/own; echo left.txt > .git/own; touch left.txt": "landed",
+    "git config core.ignoreStat true; echo bad > a.txt; git update-index --refresh": "waiting",
+    "mkdir .git/info; echo '*.txt eol=crlf' > .git/info/attributes; rm a.txt; git checkout -q a.txt": "waiting",
+    "git replace $(git rev-parse HEAD:a.txt $(echo bad | git hash-object -w --stdin)); rm a.txt; git checkout -q .": (
+        "waiting"
+    ),
+    "git replace --graft HEAD": "landed",
+    "echo /nowhere > .git/objects/info/alternates": "landed",
+    "mv .git other; echo 'gitdir: other' > .git": "waiting",
+    "true": "landed",
+}
+
+
+def test_T_20_a_gate_hides_nothing_from_the_gate_of_the_next_task(repo: Workspace) -> None:
+    """Neither in git's index nor with git's settings; what is restored is reported."""
+    good = '{ test "$(cat a.txt)" = one && test ! -e left.txt; } || exit 9'
+    for number, poison in enumerate(POISONS):
+        complete(repo, {f"new{number}": "new\n"}, gate=f"{good}; {poison}; true")
+    done = repo.rooda("tasks", "land", timeout=60)
+    assert states(repo) == [*POISONS.values()] and "(exit 9)" not in done.out, done
+    assert "changed git's own files; put back: .git/config" in done.out
+    assert repo.git("show", "main:a.txt") == "one\n"
+
+
 def test_T_21_a_conflict_goes_back_to_its_agent(repo: Workspace) -> None:
     """The owning task reopens with the conflict in its prompt, resolves it, and lands."""
     works(repo, "echo left > a.txt", "echo right > a.txt", gates=("true",))

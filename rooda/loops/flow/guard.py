@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from rooda.base import files
-from rooda.git import command, work_tree
+from rooda.git import command, own_files, work_tree
+from rooda.git.own_files import FileState, GitFiles, file_state, restore_path
 from rooda.git.repository import Head, Repo, read_head
 from rooda.loops.flow import guard_git, repository, restore
-from rooda.loops.flow.guard_git import GitFiles, NestedRepos, Refs
+from rooda.loops.flow.guard_git import NestedRepos, Refs
 from rooda.loops.flow.model import FLOW_FILE, Breach, Node, NodeFailed, agent_files, listed, run_folder
-from rooda.loops.flow.restore import FileState, differing, file_state, restore_path
+from rooda.loops.flow.restore import differing
 
 SCRATCH = "rooda/index"  # path inside the git folder
 BARE = re.compile(rb"'(.+)/' does not have a commit checked out")
@@ -71,17 +72,17 @@ class Guard:
         tree = self.tree()
         refs = self._refs.before(self._head.branch)
         return GuardState(
-            self._head, tree, self._file_states(), guard_git.files_before(self._repo), refs, self.nested.before()
+            self._head, tree, self._file_states(), own_files.files_before(self._repo), refs, self.nested.before()
         )
 
     def after(self, before: GuardState, own: Iterable[str], may_edit: bool, may_commit: bool = False) -> list[Breach]:
         """Undo the call's forbidden changes; return its breaches. `own`: the files that the call was asked to write."""
-        git_files = guard_git.restore_files(self._repo, before.git)
+        git_files = own_files.restore_files(self._repo, before.git)
         repository.unlock(self._repo)
         links = self._remove_folder_links()
         moved, left = self._restore_head(before.head)
         more = self._refs.restore(before.refs, before.head.branch)
-        guard_git.restore_index(self._repo, before.git)
+        own_files.restore_index(self._repo, before.git)
         more += self.nested.restore(before.nested, may_edit)
         bare, now = self._without_commit, self._snapshot()
         base = self._base_of(before, left) if moved else before.tree

@@ -1,7 +1,6 @@
 """Undoes an agent's changes to branches, tags, git's own files and nested repositories."""
 
 import os
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -10,7 +9,6 @@ from rooda.git import command, work_tree
 from rooda.git.repository import Head, Repo, find, read_head
 from rooda.loops.flow import restore
 from rooda.loops.flow.model import Breach, listed
-from rooda.loops.flow.restore import FileState, file_state, restore_path
 from rooda.processes.capture import Captured
 
 _HEADS = "refs/heads"
@@ -92,51 +90,6 @@ class Refs:
             found = {name: LINK + target if target else value for name, value, target in rows if name != own}
             self._last = (marks, found)
         return self._last[1]
-
-
-# git's own files, which no agent may change: recorded before each call, restored after it.
-Facts = tuple[int, ...]
-HEAD = re.compile(rb"ref: refs/\S|[0-9a-f]{40}")  # the beginning of a valid HEAD
-
-
-class GitFiles(NamedTuple):
-    """The state of git's own files before a call."""
-
-    own: dict[str, FileState]  # config and hooks
-    head: FileState | None
-    listed: bytes | None  # the index
-    staged: os.stat_result | None
-
-
-def files_before(repo: Repo) -> GitFiles:
-    index, own, head = _index(repo), _own(repo), file_state(_head(repo))
-    try:
-        return GitFiles(own, head, files.read(index, files.LARGEST_OF_GIT), os.stat(index))
-    except OSError:
-        return GitFiles(own, head, None, None)
-
-
-def restore_files(repo: Repo, before: GitFiles) -> str:
-    """Restore git's config, hooks and HEAD before any git command runs; return a message about the changes, or ""."""
-    now = _own(repo)
-    changed = sorted(path for path in {*now, *before.own} if now.get(path) != before.own.get(path))
-    for path in changed:
-        restore_path(path, before.own.get(path))
-    if not _is_head(file_state(_head(repo))):
-        restore_path(_head(repo), before.head)
-        changed.append(_head(repo))
-    listed = ", ".join(os.path.relpath(path, repo.top) for path in changed[:5])
-    return f"changed git's own files; put back: {listed}" if changed else ""
-
-
-def restore_index(repo: Repo, before: GitFiles) -> None:
-    """Restore the index with its timestamps, which git relies on; discard what the agent staged."""
-    if before.listed is None or before.staged is None or _facts(_index(repo)) == _facts_of(before.staged):
-        return
-    if os.path.isdir(_index(repo)):
-        files.remove_tree(_index(repo))
-    files.replace(_index(repo), before.listed, before.staged.st_mode & 0o777)
-    files.copy_times(_index(repo), before.staged)
 
 
 GITLINK = b"160000 "
@@ -249,48 +202,6 @@ def _short_value(value: str) -> str:
 
 def _short_name(name: str) -> str:
     return name.removeprefix(f"{_HEADS}/").replace("refs/tags/", "the tag ")
-
-
-def _head(repo: Repo) -> str:
-    return os.path.join(repo.folder, "HEAD")
-
-
-def _index(repo: Repo) -> str:
-    return os.path.join(repo.folder, "index")
-
-
-def _facts(path: str) -> Facts:
-    try:
-        return _facts_of(os.stat(path))
-    except OSError:
-        return ()
-
-
-def _facts_of(facts: os.stat_result) -> Facts:
-    return (facts.st_ino, facts.st_size, facts.st_mtime_ns)
-
-
-def _own(repo: Repo) -> dict[str, FileState]:
-    return {path: found for path in _names(repo) if (found := file_state(path))}
-
-
-def _is_head(found: FileState | None) -> bool:
-    """True if the file is a valid HEAD."""
-    return found is not None and (found.target.startswith("refs/") or HEAD.match(found.data) is not None)
-
-
-def _names(repo: Repo) -> Iterator[str]:
-    yield os.path.join(repo.common, "config")
-    yield os.path.join(repo.folder, "config.worktree")
-    yield os.path.join(repo.folder, "rooda")  # the folder itself, without its content
-    for folder in (os.path.join(repo.common, "info"), os.path.join(repo.common, "hooks")):
-        if os.path.islink(folder):  # restored before its content, so that nothing is written through a wrong link
-            yield folder
-        try:
-            names = os.listdir(folder)
-        except OSError:
-            continue
-        yield from (os.path.join(folder, name) for name in names if not name.endswith(".sample"))
 
 
 def _nested_repos(repo: Repo, above: str) -> Iterator[tuple[str, Repo]]:

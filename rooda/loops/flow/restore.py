@@ -1,7 +1,6 @@
 """Compares paths of a work tree with a git tree, and restores them."""
 
 import os
-from typing import NamedTuple
 
 from rooda.base import files
 from rooda.git.repository import Repo, nul_terminated
@@ -47,50 +46,3 @@ def _remove(repo: Repo, path: str) -> None:
 
 def _names(out: bytes) -> list[str]:
     return [files.to_text(path) for path in out.split(b"\0") if path]
-
-
-# Files, links and folders that git doesn't track: recording and restoring their state.
-
-
-class FileState(NamedTuple):
-    """The state of a path: a file's content, a link's target, or a folder."""
-
-    data: bytes = b""
-    mode: int = 0
-    target: str = ""  # target of a link
-    folder: bool = False
-
-
-OTHER = FileState(mode=-1)  # a special or unreadable file
-
-
-def file_state(path: str) -> FileState | None:
-    """Return the state of a path; None if it doesn't exist."""
-    try:
-        if os.path.islink(path):
-            return FileState(target=os.readlink(path))
-        if os.path.isdir(path):
-            return FileState(folder=True)
-        return FileState(files.read_ours(path), os.stat(path).st_mode & 0o777)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError:
-        return OTHER
-
-
-def restore_path(path: str, old: FileState | None) -> None:
-    """Restore a path to its old state; delete anything that replaced it or one of its parent folders."""
-    if old == OTHER:
-        return
-    files.remove_tree(path)
-    if old is None:
-        return
-    above = os.path.dirname(path)
-    while not os.path.isdir(above):
-        files.remove(above)
-        above = os.path.dirname(above)
-    files.make_folder(path if old.folder else os.path.dirname(path))
-    if old.target:
-        files.link(path, old.target)
-    elif not old.folder:
-        files.write(path, old.data, old.mode)
