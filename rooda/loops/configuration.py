@@ -21,12 +21,12 @@ def load(workspace: str, config: str | None = None, environ: Mapping[str, str] |
 
 
 def load_for_start(where: Where, warn_unknown: bool = False) -> Settings:
-    """Load the settings for a run. A misspelt key raises ConfigProblem, too, unless the user wants only warnings."""
+    """Load the settings for a run. Raises ConfigProblem for errors and, unless `warn_unknown`, for misspelled keys."""
     return refuse_misspelt(load(where.workspace, where.config), warn_unknown)
 
 
 def refuse_misspelt(found: Settings, warn_unknown: bool = False) -> Settings:
-    """Return the settings. Raises ConfigProblem for a misspelt key, unless the user wants only warnings."""
+    """Return the settings. Raises ConfigProblem if a key is misspelled, unless the user wants only warnings."""
     if found.misspelt and not warn_unknown:
         raise ConfigProblem("\n".join(found.misspelt), "Correct the spelling, or remove the line.")
     return found

@@ -17,7 +17,7 @@ LONGEST = 1_048_576  # bytes read of each line
 
 
 def decisions(workspace: str, folder: str, hidden: tuple[str, ...], live: bool) -> Iterator[Json]:
-    """Yield the decisions of the session in `folder`. `live`: its process runs; `hidden`: secrets to mask."""
+    """Yield the decisions of the session in `folder`. `live`: the session is running; `hidden`: secrets to mask."""
     log = _Log(folder)
     for each in [*reasons(log.records(), registry.view, live)]:
         yield _shown(each, log, workspace, hidden)
@@ -44,7 +44,7 @@ class _Log:
 def _shown(reason: Reason, log: _Log, workspace: str, hidden: tuple[str, ...]) -> Json:
     """Return a reason as JSON, with the line of the evidence file that proves it, else with the event's own line.
 
-    `quote` is that line in readable form. It is empty for an event, since the rule already says what the event reports.
+    `quote` is the line of the evidence file in readable form; "" for an event, which the rule already describes.
     """
     facts = reason._asdict()
     at, path = facts.pop("at"), _path(reason.evidence, os.path.dirname(log.path), workspace)
@@ -57,7 +57,7 @@ def _shown(reason: Reason, log: _Log, workspace: str, hidden: tuple[str, ...]) -
 
 
 def _readable(line: bytes, output: str, words: str) -> str:
-    """Return a line of evidence without the JSON of an agent CLI that prints records: the part that has `words`."""
+    """Return a line of evidence as text; of a JSON record that an agent CLI printed, only the line with `words`."""
     from rooda.agents.reader import is_read
 
     if not line or not is_read(output):
@@ -82,7 +82,7 @@ def _path(evidence: str, folder: str, workspace: str) -> str:
 
 
 def _line(workspace: str, path: str, words: str) -> tuple[int, bytes]:
-    """Return number and bytes of the first line that contains `words`, else of the last nonblank line; 0 if none."""
+    """Return the number and bytes of the first line with `words`, else of the last nonblank line; number 0 if none."""
     first, last = words.partition("\n")[0][:80], (0, b"")
     wanted = [text.encode("utf-8", "surrogatepass") for text in (first, secrets.in_json(first)) if text]
     try:

@@ -43,7 +43,7 @@ def screen_options(setup: Setup, asked: RunOptions) -> ScreenOptions:
 def announce_agent(agent: Agent, program: str, screen: Screen, remembered: Sequence[str] = ()) -> None:
     """Print warnings about the agent and, if a user is watching, its version and the account that pays.
 
-    `remembered`: options reused from an earlier start, printed too.
+    `remembered`: options reused from an earlier start, which are printed as well.
     """
     screen.hide(agent.env)
     if remembered and screen.watched:
@@ -123,7 +123,7 @@ def _shown(word: str) -> str:
 
 
 def _after_a_dying_run(path: str) -> lock.Lock | None:
-    """Wait until the lock of a dead process is free, and take it; return None if its process is alive.
+    """Wait for the lock of a dead process and take it; return None if the process in the lock is alive or unknown.
 
     A run that has just started has not written its PID yet, so the lock may still name a dead process.
     """

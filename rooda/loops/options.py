@@ -30,7 +30,7 @@ class RunOptions(NamedTuple):
     worktree: bool = False
     remembered: tuple[str, ...] = ()  # options reused from an earlier start, see loops/remembered.py
     untrusted: bool = False  # ignore commands and programs configured in the workspace's files
-    warn_unknown: bool = False  # warn about misspelt keys instead of refusing them
+    warn_unknown: bool = False  # warn about misspelled keys instead of refusing them
     task: str = ""  # a procedure's argument TASK; also the first item of the option `context`
 
 
@@ -277,7 +277,7 @@ class InOrder(click.Group):
 
 
 def is_task(word: str) -> bool:
-    """True if a word can't be the name of a command: it has several words."""
+    """True if the argument must be a task: it has several words, so it can't be the name of a command."""
     return len(word.split()) > 1
 
 

@@ -64,11 +64,11 @@ class Overview:
         return sorted(rows, key=lambda row: not row.running)
 
     def details(self, workspace: str, name: str | None) -> list[Found]:
-        """Return row and details of the loop `name`; without a name, of each loop that runs or can be resumed."""
+        """Return the row and details of the loop `name`; without a name, of each loop that runs or can be resumed."""
         return [Found(self._row(workspace, loop, facts), facts) for loop, facts in _all(workspace, name)]
 
     def found(self, kind: str, facts: Json) -> Found:
-        """Return row and details of a loop of the current workspace whose files were already read."""
+        """Return the row and details of a loop of the current workspace whose files were already read."""
         loop = Loop(kind, registry.kind(kind).name_of(facts))
         return Found(self._row(self._here.workspace, loop, facts), facts)
 
@@ -229,7 +229,7 @@ def _resume(loop: Loop, ended: Json | None) -> str:
 
 
 def _command(resume: str, facts: Json, suspended: bool, over: bool) -> str:
-    """Return the command that continues a loop; "" if it runs, or can't be resumed."""
+    """Return the command that continues a loop; "" if the loop can't be resumed, or runs and is not suspended."""
     if suspended:
         return "rooda continue"
     unusable = facts.get("status") in ("damaged", "unreadable", "foreign")

@@ -153,7 +153,7 @@ def turns(kind: str) -> "LoopKind":
 
 
 class Kind(Protocol):
-    """The interface that each loop kind's kind.py implements, as mypy checks there. NAME: the value of `name`."""
+    """The interface that each loop kind's kind.py implements; mypy checks that. NAME: the value of `name`."""
 
     def locks(self, workspace: str) -> "dict[str, str]":
         """Return the lock paths of all loops that ever ran in the workspace, keyed by loop name."""
@@ -192,7 +192,7 @@ class Kind(Protocol):
         """Resume NAME and return the exit code."""
 
     def doubt(self, workspace: str, name: str) -> "Doubt | None":
-        """Return the saved commands and prompts that a resume of NAME would use and this user has not signed."""
+        """Return a Doubt about commands and prompts that a resume of NAME would use; None if this user signed all."""
 
     def is_name(self, name: str) -> bool:
         """True if `name` has a form that only names of this kind's loops have."""

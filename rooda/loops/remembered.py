@@ -65,9 +65,9 @@ class Option(NamedTuple):
 
 
 def with_remembered(here: Where, typed: Mapping[str, Any], kind: str, name: str, begun: str = "") -> tuple[Where, Json]:
-    """Return workspace and options of a resume. Options given now win over those of the earlier start.
+    """Return the workspace and options of a resume. Options given now win over those of the earlier start.
 
-    The reused ones are also listed under `remembered`. `begun`: ID of the session that started the run, if it is known.
+    The reused options are also listed under `remembered`. `begun`: ID of the session that started the run, if known.
     """
     from rooda.loops import signed
 

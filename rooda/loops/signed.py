@@ -18,7 +18,7 @@ _accepted: set[str] = set()  # doubts that the user accepted in this process; ne
 
 
 def require(workspace: str, kind: str, name: str, begun: str = "") -> None:
-    """Ask the user to accept unsigned commands and prompts that a resume would use; raise Undecided otherwise.
+    """Ask the user to accept unsigned commands and prompts that a resume would use; raise Undecided if refused.
 
     `begun`: ID of the session that started the run, if it is known.
     """

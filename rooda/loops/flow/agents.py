@@ -31,7 +31,7 @@ class FlowAgents(NamedTuple):
     agent: Agent
 
     def for_call(self, kind: str, keys: Mapping[str, Any], word: str) -> Agent:
-        """Return the agent with the tools and model for a call; --model and [flow] model override the model `word`."""
+        """Return the agent with the tools for a call and the model `word`, which --model and [flow] model override."""
         found = self.look.find("model")
         own = found is not None and found.path[0] != "loop"
         model = self.agent.model if own else translate_model(self.look.settings, word)
@@ -40,7 +40,7 @@ class FlowAgents(NamedTuple):
 
 
 def warnings(look: Lookup, agent: Agent, words: list[str]) -> list[str]:
-    """Return warnings about features that a flow needs and the agent or a fallback lacks."""
+    """Return warnings about features that a flow with the models `words` needs and the agent or a fallback lacks."""
     tables = look.settings.agents()
     found = []
     for each in agent.choices:

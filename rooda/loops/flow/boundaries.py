@@ -132,7 +132,7 @@ def position(record: NodeRecord) -> Position:
 
 
 def _of_entry(record: NodeRecord) -> tuple[str, ...]:
-    """Return the finished steps of a node's entry. Only the top node has one: its measurement."""
+    """Return the finished steps of a node's entry: ENTER and MEASURE once the top node is measured, else none."""
     entered = record.on_stack and record.iteration == 0 and record.status == RUNNING and not record.parent_label
     return ("ENTER", "MEASURE") if entered and "SENSORS" in record.fresh else ()
 

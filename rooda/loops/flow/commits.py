@@ -78,7 +78,10 @@ class Committer(NamedTuple):
         self._commit(message, verify=False)
 
     def _add(self, paths: Sequence[str]) -> bool:
-        """Add the paths; return False on failure. They are arguments, since git adds everything if stdin is cut off."""
+        """Add the paths; return False if there are too many or git fails.
+
+        They are passed as arguments: if git read them from a stdin that is cut off, it would add everything.
+        """
         return len(paths) <= FEW and self._forced(paths).code == 0
 
     def _forced(self, paths: Sequence[str]) -> Captured:

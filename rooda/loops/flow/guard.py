@@ -63,7 +63,7 @@ class Guard:
         return self._tree
 
     def committed(self) -> None:
-        """Update the guard after a commit of rooda; hooks may have changed files."""
+        """Update the guard after rooda made a commit, because hooks may have changed files."""
         self._head = read_head(self._repo)
         self._marks = repository.head_fingerprint(self._repo, self._head.branch)
         self._tree = self._base = "" if self._hooks else self._tree
@@ -160,7 +160,10 @@ class Guard:
         return not (path.startswith(self._repo.inside(".ai-loop/")) or inner in self._protected)
 
     def _restore_head(self, old: Head) -> tuple[str, Head]:
-        """Restore branch and HEAD; new commits become uncommitted changes. Return a message and the HEAD found."""
+        """Restore branch and HEAD; new commits become uncommitted changes.
+
+        Return a message about what was restored, and the HEAD that the call left.
+        """
         repo = self._repo
         if self._marks and self._marks == repository.head_fingerprint(repo, old.branch):
             return repository.end_unfinished(repo), old
@@ -185,7 +188,7 @@ class Guard:
         return "moved the branch's tip (committed?); the commit was undone, its changes stay", now
 
     def _base_of(self, before: GuardState, left: Head) -> str:
-        """Return the tree to compare with: that before the call, or that of a foreign commit now checked out."""
+        """Return the tree to compare with: the tree before the call, or that of a foreign commit now checked out."""
         new, old = left.commit, before.head.commit
         if new in ("", old) or self._repo.run("merge-base", "--is-ancestor", old, new).code == 0:
             return before.tree

@@ -24,7 +24,7 @@ class RefState(NamedTuple):
 
 
 def reset_branch(repo: Repo, to: Head) -> None:
-    """Reset a branch to its commit, even if it was deleted or replaced by something that git can't read."""
+    """Reset the branch `to` to its old commit, even if it was deleted or replaced by something that git can't read."""
     name = f"{_HEADS}/{to.branch}"
     if not to.branch or repo.run("update-ref", name, to.commit).code == 0:
         return
@@ -175,7 +175,7 @@ def _other_logs(repo: Repo) -> Iterator[str]:
 
 
 def _moved_elsewhere(repo: Repo, before: dict[str, int]) -> Iterator[str]:
-    """Yield commits and branches checked out in other work trees since then: the users there moved these refs.
+    """Yield the commits and branches that other work trees checked out since `before`: their users moved these refs.
 
     For a work tree without a log, yield the branch that is checked out there.
     """

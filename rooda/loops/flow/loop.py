@@ -111,7 +111,7 @@ def step(run: Run, world: FlowWorld, name: str, effect: Callable[P, Value], *arg
 
 
 def executed(state: NodeState) -> int:
-    """Return the number of iterations in which the controller ran. At the limit, the last iteration ends first."""
+    """Return the number of iterations in which the controller ran: all, except one that ended at the limit."""
     return max(0, state.iteration - (state.status == LIMIT))
 
 

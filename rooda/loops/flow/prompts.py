@@ -61,13 +61,13 @@ def controller(preface: str, text: str, node: Node, run: str, described: Sequenc
 
 
 def in_full(setpoint: str) -> str:
-    """Return a prompt section with the unredacted setpoint, whose file shows secrets as `***`."""
+    """Return a prompt section with the unredacted setpoint; the file with the setpoint shows secrets as `***`."""
     about = "Its file has `***` in the place of keys. Write no key into a file."
     return f"\n\n# The setpoint in full\n\n{about}\n\n{setpoint}\n"
 
 
 def failing(outputs: Mapping[str, str]) -> str:
-    """Return a prompt section with the end of what each failing sensor printed; "" if there is none."""
+    """Return a prompt section with the end of what each failing sensor printed; "" if none printed anything."""
     parts = []
     for name, text in outputs.items():
         rows = (section(text, "output") or text).splitlines()

@@ -236,7 +236,7 @@ def hide_parked(repo: Repo) -> None:
 
 
 def show_parked(repo: Repo) -> None:
-    """Put copies of parked files into the work tree, so that the open runs' files are as they were; best effort."""
+    """Put copies of open runs' parked files back into the work tree; ignore errors."""
     for parked in _shown_in(repo):
         place, copy = _folder_of(repo, parked), os.path.join(parked.root, "shown")
         with suppress(OSError):

@@ -119,7 +119,7 @@ def find(runs: Sequence[FlowRun], name: str) -> FlowRun:
 
 
 def other_open_runs_here(runs: Sequence[FlowRun], branches: Sequence[str], own: str = "") -> list[FlowRun]:
-    """Return other open runs whose files are in the work tree, because this run's commits would include those files."""
+    """Return other open runs whose files are in the work tree; this run's commits would include those files."""
     return [run for run in open_runs(runs) if run.in_work_tree and run.id != own and run.branch in branches]
 
 

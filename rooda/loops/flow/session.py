@@ -239,7 +239,7 @@ def warn_of_git(prepared: Prepared) -> None:
 
 
 def _agreed(about: str, question: str) -> bool:
-    """Ask the user a question; False if stdin is not a terminal."""
+    """Ask the user a question: True for yes, False for no or if stdin is not a terminal."""
     if not questions.at_terminal():
         return False
     say(about)

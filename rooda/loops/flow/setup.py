@@ -119,7 +119,7 @@ def set_up(project: str, answers: Answers) -> int:
 
 
 def make_plan(project: str, answers: Answers) -> Plan:
-    """Build the plan from the options, asking the user about the rest with proposals as defaults."""
+    """Build the plan from the options; ask the user for what they leave open, with proposals as defaults."""
     inner, outer = _parse_all(answers.sensors), _parse_all(answers.outer)
     proposed = [] if inner or outer else proposals(project)
     if proposed:

@@ -51,7 +51,10 @@ def load(project: str) -> Topology:
 
 
 def require_outputs(project: str, root: Node, native: bool) -> None:
-    """Raise ConfigProblem if an agent file doesn't name the file to write. Files of native sensors need not."""
+    """Raise ConfigProblem if an agent file doesn't name the file to write.
+
+    `native`: rooda runs the sensors itself, so that their agent files are not checked.
+    """
     found = []
     for node in chain(root):
         sensors = [] if native else [("sensor", sensor.path) for sensor in node.sensors]
@@ -209,7 +212,7 @@ class _Reader:
     def _unknown(self, value: dict[str, Any], at: Path, path: str, keys: tuple[str, ...], what: str = "") -> None:
         for key in value:
             if key not in keys:
-                report = self._fault if is_near(str(key), keys) else self._warn  # rooda ignores a misspelt key
+                report = self._fault if is_near(str(key), keys) else self._warn  # rooda ignores a misspelled key
                 report((*at, key), path, f"unknown key {what}{key}{did_you_mean(key, keys)}")
 
     def _place(self, at: Path) -> int:
@@ -226,7 +229,7 @@ class _Reader:
 
 
 def _is_empty(path: str, what: str) -> bool:
-    """True if an agent file has no instructions; a sensor's may be in its front matter alone."""
+    """True if an agent file has no instructions; those of a sensor may be in the front matter alone."""
     try:
         text = files.to_text(files.read_ours(path))
     except OSError:

@@ -139,7 +139,7 @@ def _words(record: dict[str, Any]) -> str | None:
 
 
 def _records(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the object if the whole text is one JSON object, else the object in each line that is one."""
+    """If the text is one JSON object, yield that object; otherwise yield each line that is a JSON object."""
     if (whole := _object(text)) is not None:
         yield whole
         return
@@ -229,7 +229,7 @@ LONGEST = 200  # most characters of an entry that the judge worded itself
 
 
 def read_ruling(text: str, entries: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the entries that a judge calls violated, unknown ones as worded; None if the answer is unusable."""
+    """Return the entries that a judge calls violated, unknown ones in the judge's words; None for unusable answers."""
     answer = find_json(text) or {}
     named = answer.get("violated")
     if named is True:  # the judge doesn't say which entry is violated, so all are

@@ -183,7 +183,7 @@ def plan_option(where: Where, path: str | None) -> Plan | None:
 
 
 def _written_plan(text: str, name: str = "") -> Plan:
-    """Read a user's plan: JSON with criteria, steps or scores, else a list of tasks; UnknownForm if it is neither."""
+    """Read a user's plan: JSON with criteria, steps or scores, else a list of tasks. Raises UnknownForm if neither."""
     found = None
     if text.lstrip().startswith("{"):
         try:

@@ -41,7 +41,7 @@ def _private_repository(workspace: str) -> Repo:
 
 @cache
 def _private_files(repo: Repo, everything: bool = False) -> PrivateFiles | None:
-    """Return the private files to leave out of snapshots, listed once per session; None to leave out none."""
+    """Return the private files to leave out of snapshots, listed once per session; None if nothing is left out."""
     return None if everything else PrivateFiles(repo, kept=True)
 
 
@@ -86,7 +86,7 @@ def checkpoints(workspace: str, run: str) -> dict[str, str]:
 
 
 def rolled_back(workspace: str, run: str, name: str) -> tuple[Plan, str]:
-    """Restore a checkpoint; return the changes and the name of a new checkpoint of the earlier work tree."""
+    """Save the work tree as a new checkpoint and restore `name`; return the changes and the new checkpoint's name."""
     known = checkpoints(workspace, run)
     if name not in known:
         there = ", ".join(known) or "none"

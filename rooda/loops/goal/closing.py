@@ -142,7 +142,7 @@ def judge(state: GoalState, world: World, criteria: list[Criterion], iteration: 
 def ask_judge(
     state: GoalState, world: World, iteration: int, template: str, values: dict[str, str], of: str, read: "Read[T]"
 ) -> "tuple[GoalState, tuple[T, str], str]":
-    """Ask a judge, once more if its answer can't be used; return state, ruling with its fault, and answer."""
+    """Ask a judge, at most twice, for a usable answer; return the state, the ruling with its fault, and the answer."""
     prompt = prompts.filled(world.template, template, values)
     for again in (False, True):
         result = world.ask("judge", iteration, prompt)
@@ -185,7 +185,7 @@ def diff_for_judge(state: GoalState, world: World, of: str) -> str:
 
 
 def check_must_not(state: GoalState, world: World, iteration: int) -> tuple[GoalState, tuple[str, ...]]:
-    """Check mustNot entries by command, those without one by a judge if enabled; return state and violations."""
+    """Check mustNot entries by command; if enabled, a judge checks those without one. Return state and violations."""
     entries = [each for each in state.brief.mustNot if each.violated_if]
     violations = world.violations(entries, iteration) if entries else Violations()
     state = state._replace(untold=violations.unknown)

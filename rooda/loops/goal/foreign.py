@@ -80,12 +80,12 @@ def _steps(found: dict[str, Any]) -> str:
 
 
 def shown(place: Place) -> str:
-    """Return what a status shows of another tool's state file in `.loop`; "" if there is none, or rooda has a goal."""
+    """Return what a status shows of another tool's state file in `.loop`; "" if there is none or rooda has a goal."""
     return "" if _has_goal(place) else "; ".join(f"{name}: {what}" for name, what in find(place) if "state" in name)
 
 
 def keep_state(place: Place) -> str:
-    """Rename a state file that is not known to be rooda's before files are deleted; return its new path, or ""."""
+    """Before files are deleted, rename a state file that may not be rooda's; return the new path, "" if not renamed."""
     unknown = not (_has_goal(place) or place.seal.exists) or bool(find(place))
     return files.set_aside(place.state, FOREIGN) if unknown and os.path.lexists(place.state) else ""
 
@@ -98,7 +98,7 @@ def _has_goal(place: Place) -> bool:
 
 
 def refuse(place: Place) -> None:
-    """Raise UsageProblem if the state file is another tool's, so that there is no goal to resume or cancel."""
+    """If the state file is another tool's, raise UsageProblem: there is no goal to resume or cancel."""
     if what := shown(place):
         raise UsageProblem(f"There is no goal of rooda here. Not written by rooda: {what}", TAKE_OVER)
 

@@ -326,7 +326,7 @@ def method(criterion: Criterion) -> str:
 
 
 def criteria_list(criteria: Sequence[Criterion], met: Mapping[str, bool]) -> str:
-    """Return the criteria as a Markdown checklist; open ones with their commands."""
+    """Return the criteria as a Markdown checklist; unmet ones with how they are verified."""
     return bullets([f"[x] {each.name}" if met[each.name] else f"[ ] {each.name}: {method(each)}" for each in criteria])
 
 

@@ -97,7 +97,7 @@ def _with_lost_calls(prepared: Prepared, place: Place, state: GoalState) -> Goal
 
 
 def with_more(world: World, state: GoalState, typed: Json) -> tuple[GoalState, list[str]]:
-    """Raise the limit that paused the goal and reopen it; return the state and notes for the user."""
+    """Raise the limit that paused the goal, and reopen the goal if possible; return the state and notes to print."""
     kind, notes, brief = state.pause, [], state.brief
     budget, limit = typed.get("budget"), typed.get("iterations")
     if violations := world.violations([each for each in brief.mustNot if each.violated_if], state.iteration).true:

@@ -99,7 +99,10 @@ def claims(claim: Claim, name: str) -> bool:
 
 
 def accepted(state: GoalState, result: CallResult, claim: Claim) -> bool:
-    """True if the call succeeded and the step's criteria hold; for criteria without a check, the claim counts."""
+    """True if the call succeeded and the step's criteria hold; when debugging, only with a known root cause.
+
+    For criteria without a check, the agent's claim counts.
+    """
     if not result.ok or state.done >= len(state.steps) or (needs_cause(state) and not claim.root_cause):
         return False
     kinds = {each.name: each.kind for each in state.brief.criteria}
@@ -277,7 +280,7 @@ INVALID = {"ok": True, "reason": "invalid state file"}
 
 
 def decide(state: Any) -> dict[str, Any]:
-    """Return the stop hook's answer: `ok` is true if the agent may stop. The hook's contract fixes the order."""
+    """Return the stop hook's answer: `ok` is true if the agent may stop. The hook's contract orders the checks."""
     if not isinstance(state, Mapping):
         return INVALID
     if state.get("status") in ("completed", "cancelled"):

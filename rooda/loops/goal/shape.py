@@ -99,7 +99,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _row(cells: list[str], table: bool, methods: dict[str, tuple[str, str]]) -> bool:
-    """Read a row of the verification table; True once the header has been found."""
+    """Add a row of the verification table to `methods`; return True from the header row on."""
     if plain(cells[0]) == "criterion":
         return True
     if table and len(cells) > 1 and not set(cells[0]) <= set("-: "):

@@ -71,7 +71,7 @@ class GoalStore:
             pass  # leftover files do no harm
 
     def carry(self, scope: Scope, state: Any) -> Any:
-        """Save the state: the journal first, state.json last, so that no file is behind state.json."""
+        """Save the state; state.json is written last, so that no other file is older than state.json."""
         state = self._limited(state)
         self.last = shown = self._shown(state)
         if shown == self._written:
@@ -138,7 +138,7 @@ class GoalStore:
             )
 
     def _keep_state_of_another_loop(self) -> None:
-        """Keep what took the place of this goal's state file while no session ran, such as another tool's loop."""
+        """Keep what replaced this goal's state file while no session ran, such as the state file of another tool."""
         if self._known is None or not os.path.lexists(self._place.state) or holds_state_of(self._place, self._known):
             return
         kept = os.path.relpath(files.set_aside(self._place.state, FOREIGN), self._place.workspace)
@@ -223,7 +223,7 @@ def decode(data: Any) -> GoalState:
 
 
 def load(place: Place) -> GoalState | None:
-    """Load the goal from run.json, or from the journal if that is ahead or rooda did not write run.json."""
+    """Load the goal from run.json, or from the journal if run.json is older, unreadable or not written by rooda."""
     seal = place.seal
     backup = _backup(place, seal)
     try:

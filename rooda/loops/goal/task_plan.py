@@ -82,7 +82,7 @@ def _boxes(tasks: list[Task], faults: list[str]) -> tuple[Criterion, ...]:
 
 
 def _ordered(tasks: list[Task]) -> list[Task]:
-    """Sort tasks topologically, and keep the user's order where nothing decides.
+    """Sort tasks so that each one follows its blockers; apart from that, keep the user's order.
 
     Omit tasks that are in a cycle or whose blocker is missing.
     """

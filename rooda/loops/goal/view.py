@@ -112,7 +112,7 @@ def _for(audience: str, lines: list[Line]) -> list[Line]:
 
 
 def _asked(record: Json) -> list[Line]:
-    """Return the lines above a question, and the question, unless rooda asks it at the terminal."""
+    """Return the lines above a question; add the question itself unless rooda asks it at the terminal."""
     rows = [*record["lines"]]
     if not record["attended"] or record["answer"]:
         rows.append(f"{record['text']} {record['hint']}".rstrip())

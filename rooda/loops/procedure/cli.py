@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def procedure_command(name: str, where: Where, words: Sequence[str]) -> click.Command:
     """Return a procedure's command.
 
-    Raises UsageProblem for an unknown name, unless `words` contains -C or --config: those settings may define it.
+    Raises UsageProblem for an unknown name, unless `words` contains -C or --config, whose settings may define it.
     """
     found = configuration.load(where.workspace, where.config)
     if name in procedures.names(found):
@@ -151,7 +151,7 @@ def _without_commands(procedure: Procedure) -> str:
 
 
 def _refusals(found: "layers.Settings", procedure: Procedure, workspace: str) -> list[str]:
-    """Return the reasons why a start would be refused, such as misspelt keys or a missing agent, gate or repository."""
+    """Return reasons why a start would be refused, such as a misspelled key or a missing agent, gate or repository."""
     agent = procedure.setup.agent
     problems: list[RoodaError] = [ConfigProblem(each) for each in found.misspelt]
     problems += [] if agent else [ConfigProblem(agents.no_agent_text(found))]

@@ -141,7 +141,7 @@ class Facts(NamedTuple):
 
 
 def section(past: Past, gates: Sequence[Gate], facts: Facts) -> str:
-    """Return the STATUS section. A prompt needs one only for gates, notes, remarks, or after a failed iteration."""
+    """Return the STATUS section, which a prompt needs only for gates, notes or remarks, or after a failed iteration."""
     notes = [f"- {_one_line(note)}" for note in facts.notes]
     parts = [
         HEAD,
@@ -216,7 +216,7 @@ def reasons(ended: Json) -> list[str]:
 
 
 def remarks(procedure: Procedure, last: Json) -> list[str]:
-    """Return what the settings `commit` and `on_red` mean for the agent; in a task, also that it may ask the user."""
+    """Return what the settings `commit` and `on_red` mean for the agent; in a task, also that it may ask questions."""
     found = ["rooda commits your changes once all gates pass: do not commit."] if procedure.commit == "green" else []
     if last.get("undone"):
         what = f"The files that iteration {last['iteration'] + 1} changed are again as they were before it"

@@ -164,7 +164,7 @@ def first_prompt(settings: "Settings", name: str) -> str:
 
 
 def gates_in_force(settings: "Settings", name: str) -> "list[tuple[str, str, ConfigProblem | None]]":
-    """Return name and description of each quality gate, and an error if its program does not exist."""
+    """Return the name and description of each quality gate, and an error if its program does not exist."""
     from rooda.loops.procedure import gates
 
     procedure, place = _with_gates(settings, name), settings.workspace

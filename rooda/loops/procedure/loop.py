@@ -160,7 +160,7 @@ def judged(procedure: Procedure, state: OodaState, past: Progress, before: str, 
 
 
 def message_of(reply: Reply) -> str:
-    """Return the agent's final message; of a raw command, whose output does not mark one, the last paragraph."""
+    """Return the agent's final message; for a raw command, whose output marks no message, the last paragraph."""
     if reply.output != "text":
         return reply.answer.text
     lines = [line.strip() for line in plain(reply.answer.text).splitlines() if "<promise>" not in line]
@@ -287,7 +287,7 @@ def run_ended(state: OodaState, ending: Ending, start: OodaState, session: float
 
 
 def _why_failed(ending: Ending, past: Progress) -> dict[str, Any]:
-    """Return the extra fields of `run.ended` that explain an exit code 1, or the question."""
+    """Return the extra fields of `run.ended` that explain exit code 1 or contain the agent's question."""
     if ending.kind == "blocked":
         return {"blocked": past.blocked}
     if ending.kind == "question":

@@ -1,7 +1,7 @@
 """Decides whether an iteration failed, and whether the run makes progress, from what agent and gates did. Pure.
 
 `count_failures`, `stuck_after`, `blocked_threshold` and `on_red` are the settings behind these rules. A gate's result
-is "" if it passed, else its verdict and a hash of its normalised output.
+is "" if it passed, else its verdict and a hash of its normalized output.
 """
 
 import re
@@ -200,8 +200,8 @@ def forgiven(procedure: Procedure, past: Progress) -> Progress:
 def must_recheck(procedure: Procedure, past: Progress, iterations: int, failures: int) -> bool:
     """True if a run that is resumed at its iteration limit must run its gates once more before it ends.
 
-    It must if its last iteration was cut off and so is not on record. If no iteration is on record, it must unless
-    iterations have failed in a row.
+    This is so if its last iteration was cut off, so that it is not on record. If no iteration is on record, failures in
+    a row show that the last one was not cut off.
     """
     is_known = past.last.get("iteration") == iterations - 1 if past.last else bool(failures)
     return bool(procedure.gates) and not is_known

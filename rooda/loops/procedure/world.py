@@ -48,7 +48,7 @@ class World(Protocol):
     def tree(self, fresh: bool = True) -> str:
         """Return the work tree as the ID of a git tree; "" if it can't be read.
 
-        If not `fresh`, that of the snapshot taken when the iteration began, if there is one.
+        If not `fresh`, return the tree of the snapshot taken when the iteration began, if there is one.
         """
 
     def commit(self, base: str, said: str, iteration: int) -> Committed:

@@ -19,7 +19,7 @@ class Breach(ValueError):
 
 
 def markdown(answer: str) -> str:
-    """Return the artifact in an answer, without chatter and outer code fence, with \\n as newline, also at the end."""
+    """Return the artifact in an answer, without chatter and outer code fence; every line ends with \\n."""
     text = _plain(answer)
     if not text:
         raise Breach("the answer is empty")

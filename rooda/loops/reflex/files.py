@@ -292,7 +292,7 @@ def line_of(event: Json) -> str:
 
 
 def append(place: Place, run_id: str, events: list[reflex_history.Event], when: str) -> None:
-    """Append events to the history in one synced write; first end a line that a crash left torn."""
+    """Append events to the history in one synced write, after terminating a last line that a crash cut off."""
     if not events:
         return
     lines = (line_of({"ts": when, "run_id": run_id, **event._asdict()}) for event in events)
@@ -336,7 +336,7 @@ def none_active(workspace: str) -> Undecided:
 
 
 def no_history_error(place: Place, found: Found) -> RoodaError:
-    """Return the error for a loop without a history. A running one must be stopped before a new loop starts."""
+    """Return the error for a loop without a history. If it is running, it must be stopped before a new loop starts."""
     stop = "End this one first: rooda reflex stop\n" if found.state and found.state.status == RUNNING else ""
     return RoodaError(f"{place.history} is missing: the loop '{place.alias}' can't be resumed.", f"{stop}{START_NEW}")
 

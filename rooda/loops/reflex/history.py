@@ -178,7 +178,7 @@ def _folded(history: Iterable[Json]) -> tuple[State | None, str]:
 
 
 def rebuilt(history: Iterable[Json]) -> State | None:
-    """Rebuild the state as `fold` does. If a crash lost the second event of a transition, derive it from the first."""
+    """Rebuild the state from all events; if a crash lost a transition's second event, derive it from the first one."""
     state, last = _folded(history)
     if state is None or state.status != RUNNING:
         return state

@@ -130,7 +130,7 @@ def refine(state: State, options: LoopOptions, world: World) -> State:
 def ask_agents(
     state: State, world: World, requests: Sequence[PhaseRequest], concurrent: Concurrent | None = None
 ) -> State:
-    """Ask agents and apply their answers. If one breaks its contract, ask again once, then end the loop.
+    """Ask agents and apply their answers. If an answer breaks its contract, ask again; a second breach ends the loop.
 
     A call that fails is repeated; raise CallFailed after the last try.
     """
@@ -245,7 +245,7 @@ def _judge(
 
 
 def _combined(checked: Finding | None, judged: Finding) -> Finding:
-    """Combine the results of a rule's checks and of an agent's judgement: the rule holds if both pass."""
+    """Combine the results of a rule's checks and of an agent's judgment: the rule holds if both pass."""
     return checked if checked and not checked.holds else judged
 
 

@@ -55,7 +55,7 @@ class State(NamedTuple):
 
     @property
     def strict(self) -> bool:
-        """True if warnings alone do not end the loop."""
+        """True if the loop keeps refining when only rules of severity `warn` or `info` fail."""
         return self.criteria.get("strict") is True
 
     @property
