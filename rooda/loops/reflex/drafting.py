@@ -190,7 +190,7 @@ def _reply(session: Session, text: str, attempt: int, made: Prepared, instead: s
         why = in_words(reply, {"": "The agent could not draft the rules: {reason}"})
         if refusal(reply) or failures + 1 == CALLS:
             break
-        session.emit(Problem(text=f"{why}; call {failures + 1} of {CALLS}; rooda calls again"))
+        session.emit(Problem(text=f"{why}; call {failures + 1} of {CALLS} failed; retrying"))
         session.wait(backoff(made.setup.retry_wait, failures + 1, reply.retry_after))
     raise RoodaError(why, f"Try again, or use {instead}.")
 

@@ -167,7 +167,7 @@ def _count_failures(failed: Sequence[tuple[str, Answer]], failures: dict[str, in
         failures[phase] += 1
         if answer.final or failures[phase] >= CALLS:
             raise CallFailed(f"{phase}: {answer.failed}")
-        world.emit(Problem(text=f"{phase}: {answer.failed}; call {failures[phase]} of {CALLS}; rooda calls again"))
+        world.emit(Problem(text=f"{phase}: {answer.failed}; call {failures[phase]} of {CALLS} failed; retrying"))
 
 
 def json_parser(key: str, check: Callable[[Json], Any], options: LoopOptions) -> Callable[[str], Any]:
