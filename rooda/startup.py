@@ -110,7 +110,7 @@ def _detach() -> None:
 def _exit(code: int) -> None:
     """Exit without the interpreter's shutdown: it takes ten milliseconds, and Temporal's threads may abort it.
 
-    It also kills `python -m rooda` with SIGINT, if a KeyboardInterrupt that was handled interrupted an `eval`
+    The shutdown also kills `python -m rooda` with SIGINT, if a KeyboardInterrupt that was handled interrupted an `eval`
     (`NamedTuple` calls it while a module loads).
     """
     for stream in (sys.stdout, sys.stderr):
@@ -196,7 +196,7 @@ def _replace_unencodable(*streams: "TextIO") -> None:
 
 
 def _escape_controls() -> None:
-    """Escape control sequences on stdout and stderr, except rooda's own, whichever part of rooda writes them."""
+    """Make stdout and stderr escape all control sequences except rooda's own, whichever module prints them."""
     from rooda.base.terminal import EscapingStream
 
     for name in ("stdout", "stderr"):

@@ -21,7 +21,7 @@ RUN = "run"  # the budget that this variable sets
 
 
 def shared(budgets: Budgets, environ: Mapping[str, str]) -> Budgets:
-    """Return the budgets; if a `rooda tasks run` with a limit started this loop, its budget is included."""
+    """Return the budgets, with the limit of the `rooda tasks run` that started this loop, if it has one."""
     group, _, limit = environ.get(GROUP, "").partition(":")
     return budgets._replace(run=float(limit), group=group) if group and limit else budgets
 
@@ -30,7 +30,7 @@ class Purse(Protocol):
     """Counts calls against the budgets that all runs of the user share."""
 
     def limited(self, agent: Agent) -> Cause | None:
-        """Return the budget that forbids a call of this agent now; None if one is allowed."""
+        """Return the budget that forbids a call of this agent now; None if a call is allowed."""
 
     def reserve(self, call: str, agent: Agent) -> Cause | None:
         """Reserve the expected cost of a call before it starts; return the budget that forbids it, if any."""
@@ -62,7 +62,7 @@ class Reservation(NamedTuple):
 
 
 class Paid(NamedTuple):
-    """A call that has ended, as recorded in the ledger: `at` by the clock, and `uptime` by the machine's uptime."""
+    """A call that has ended, as recorded in the ledger; its end in clock time (`at`) and in the machine's uptime."""
 
     at: float
     uptime: float
@@ -130,7 +130,7 @@ def has_limit(budgets: Budgets, agent: Agent) -> bool:
 
 
 def first_limit(budgets: Budgets, agent: Agent, account: str) -> Cause:
-    """Return the first budget that applies to a call, with no usage, for the case that budgets can't be checked."""
+    """Return the Cause for budgets that can't be checked: the first budget that applies to a call, with no usage."""
     kinds = (("day", budgets.day), ("project", budgets.project), (RUN, budgets.run), ("agent", agent.budget_day))
     kind, limit = next((each for each in kinds if each[1]), kinds[0])
     return Cause("cost", limit=limit, budget=kind, account=account if kind == "agent" else "")

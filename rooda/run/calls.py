@@ -63,7 +63,7 @@ class AgentCalls:
         self.refused = ""  # why the last call was refused permanently; "" if it was not
 
     def ask(self, call: Call) -> Reply:
-        """Make one call, repeated after each usage limit. Returns NOT_ASKED if a signal comes first."""
+        """Make one call; repeat it after each usage limit. Return NOT_ASKED if a signal prevents the call."""
         reply = NOT_ASKED
         while reply is NOT_ASKED and not self._signalled():
             reply = self.ask_together((call,))[0][0]
@@ -144,7 +144,7 @@ class AgentCalls:
             self._events.emit(TranscriptReplaced(transcript=reply.transcript, now=reply.replaced))
 
     def _judged_again(self, call: Call, reply: Reply) -> Reply:
-        """Return the reply. If the agent's service refused the request twice in a row, the reply is not retryable."""
+        """Return the reply, marked as not retryable if it is the agent's second unexplained refusal in a row."""
         name = call.agent.name
         if reply.once and name in self._refused_once:
             return reply._replace(outcome=CONFIG, retryable=False)
@@ -204,7 +204,7 @@ class AgentCalls:
 def ended_event(
     call: Call, reply: Reply, run_time: float, source: str | int, hidden: tuple[str, ...] = ()
 ) -> AgentEnded:
-    """Return the event for the end of a call; for a raw command without the fields that are read from a transcript."""
+    """Return the event for the end of a call; for a raw command, omit the fields that are read from a transcript."""
     facts = reply._asdict()
     kind, _, _ = facts.pop("outcome"), facts.pop("answer"), facts.pop("replaced")
     del facts["once"], facts["retry_after"]

@@ -21,7 +21,7 @@ _LOST = "Not committed: the earlier work tree is no longer in git. Later changes
 class Changes:
     """The work tree, as one session changes it. Each problem is reported once, and the loop continues.
 
-    `recorder` takes the session's snapshots, if it has any. `family` names the private index; see `snapshots.index_of`.
+    `recorder`: takes the session's snapshots, or None. `family`: names the private index; see `snapshots.index_of`.
     """
 
     def __init__(self, workspace: str, family: str, recorder: "Recorder | None", emit: Emit, resumed: bool) -> None:
@@ -63,7 +63,7 @@ class Changes:
             self._recorder.finish_undo(began, kept)
 
     def begin_repeated(self, began: str) -> None:
-        """Make an undo of the next iteration, which repeats a cut-off one, restore the snapshot `began`."""
+        """Choose `began` as the snapshot for an undo of the next iteration, which repeats one that was cut off."""
         if self._recorder:
             self._recorder.begin_repeated(began)
 

@@ -66,7 +66,7 @@ class CommandRunner:
         return Gates(tuple(results))
 
     def _run_gate(self, gate: Gate, command: Command) -> CommandResult:
-        """Run a gate to its end. While it runs, report its start and create files for later."""
+        """Run a gate to its end. While it runs, report its start and create spare output files."""
 
         def on_start(_: int) -> None:
             self._emit(GateStarted(gate=gate.name))

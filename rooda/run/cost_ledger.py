@@ -239,7 +239,7 @@ class CostLedger(Purse):
         self._unwritten.clear()
 
     def _catch_up(self, now: Moment) -> None:
-        """Read the lines that were added to the ledger since the last call, and count them."""
+        """Read and count the lines that were added to the ledger since it was last read."""
         for name in _months(self._home, None if self._budgets.project else clock.rfc3339(now.day_start)[:7]):
             path, offset = os.path.join(self._home, name), self._offsets.get(name, 0)
             if os.path.getsize(path) < offset:  # the file was deleted and created again
@@ -284,7 +284,7 @@ class CostLedger(Purse):
 
     @contextmanager
     def _reported(self) -> Iterator[None]:
-        """Report the first failure and ignore the rest: without a budget the loop continues."""
+        """Report the first failure of the ledger and ignore later ones: without a budget the loop continues."""
         try:
             yield
         except (OSError, UsageProblem) as problem:

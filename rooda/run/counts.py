@@ -102,7 +102,7 @@ class Totals:
         self._offsets: dict[str, int] = {}
 
     def refresh(self) -> "Totals":
-        """Read the lines added since the last call. Skip files that can't be read."""
+        """Read the lines added since the last refresh. Skip files that can't be read."""
         for record in self._added("ledger"):
             if call := history.call_of(record, record):
                 self.tokens += call.tokens

@@ -112,7 +112,7 @@ def at_limit(ended: Json | None) -> str:
 
 
 def needs_more(ended: Json) -> bool:
-    """True if a limit ended the run, so that a resume without a higher one ends at once."""
+    """True if a limit ended the run, so that a resume without a higher limit ends at once."""
     cause = cause_of(ended)
     own = ended.get("status") == _FLOW_LIMIT or ended.get("reason") == _GOAL_LIMIT
     return own or (cause is not None and cause.kind in LIMIT_OPTIONS)

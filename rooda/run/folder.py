@@ -67,7 +67,7 @@ class RunFolder:
             return path, -1
 
     def make_spares(self, after: str) -> None:
-        """Create as many spare files as were needed after the last process of this kind, while the current one works.
+        """While a process of the kind `after` works, create as many spare files as were needed after the last one.
 
         Between two processes this could take longer than all other work there: ext4 skips the inodes of recently
         deleted files one by one.
@@ -152,7 +152,7 @@ def folder_of(workspace: str, run: str) -> str:
 
 
 def transcript_in(folder: str, named: object) -> str:
-    """Return the path in the run's own folder of a file named in the run's events, whatever folder the event names.
+    """Return the path of a file named in an event: in the run's own folder, whatever folder the event names.
 
     The only exception is a temporary folder of this user, which a run uses if the disk is full.
     """

@@ -53,7 +53,7 @@ class GuardedFiles:
     def begin(self) -> list[str]:
         """Read the state of the guarded files and the repository's commits before processes start.
 
-        Return the names that could be guarded at the last call, but no longer can.
+        Return the names that could be guarded in the last round, but no longer can.
         """
         before, too_large = self._unguarded, []
         self._folders = {}
@@ -165,7 +165,7 @@ class GuardedFiles:
             return set()
 
     def _arrived(self, repo: Repo, head: str) -> set[str]:
-        """Return the known commits that HEAD has reached, and HEAD itself if it was reachable before."""
+        """Return the known commits that HEAD has reached, and HEAD itself if it was reachable at `begin`."""
         known = self._known.commits
         without = [f"^{self._head}"] if self._head else []
         found = known.intersection(repo.lines("rev-list", head, *without, "--"))

@@ -109,7 +109,7 @@ class SessionState:
         return number if isinstance(number, int) else 0
 
     def used(self, prices: Pricing) -> Iterator[Used]:
-        """Yield all calls of an ended session.
+        """Yield the usage and cost of each call of an ended session.
 
         The usage of a call that a crash cut off is read from its transcript if possible.
         """
@@ -131,7 +131,7 @@ class SessionState:
 
 
 class SessionLog(SessionState):
-    """The log of one session. `refresh` reads the events appended since its last call."""
+    """The log of one session. `refresh` reads the events appended since the last refresh."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
@@ -166,7 +166,7 @@ class SessionLog(SessionState):
         return ended.without_process(word, self.ended, stopped)
 
     def elapsed(self, alive: bool) -> float:
-        """Return the seconds from first to last event; for a running session the age of its process, if known."""
+        """Return the seconds from the first to the last event; for a running session, the age of its process or log."""
         pid = self.run.rpartition("-")[2]
         age = table.age(int(pid)) if alive and pid.isdecimal() else None
         if age is not None:
@@ -452,5 +452,5 @@ def count_lost(sessions: Sequence[SessionLog]) -> int:
 
 
 def _lost_start(session: SessionLog) -> bool:
-    """True if the log begins after its first record; the session that starts now has a first record and no opening."""
+    """True if the log has lost its first records. A session that is just starting has record 1, but no opening yet."""
     return bool(session.first) and not session.opening and session.first.get("seq") != 1

@@ -14,7 +14,7 @@ from rooda.run.private_homes import key_of
 
 
 class KnownCommits:
-    """Commits at the tips of branches and tags that existed before the first call, or appeared between two calls.
+    """Tips of branches and tags that existed before the first round of processes or appeared between two.
 
     A record in the user's state carries them over to later sessions; it is open while a session runs.
     """
@@ -25,7 +25,7 @@ class KnownCommits:
         self._after: frozenset[str] | None = None  # tips when the last call ended
 
     def begin(self) -> None:
-        """Add the tips that appeared since the last call, or since the last session."""
+        """Add the tips that appeared since the last round of processes or, before the first, since the last session."""
         if not self._common:
             return
         now = traces.tips(self._common)

@@ -1,4 +1,4 @@
-"""Connects a loop to the fleet's worker that started it: each turn waits until the worker has published the last one.
+"""Connects a loop to the fleet's worker that started it: each turn waits until the worker has published the one before.
 
 A turn is an iteration. A loop loads this module only if ROODA_LEG names the worker's socket.
 """

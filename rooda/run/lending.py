@@ -20,7 +20,7 @@ class Lending:
         self._repo: Repo | None = None
 
     def publish(self, event: Event) -> None:
-        """Fetch HEAD and the newest snapshot, if one of them has changed since the last time."""
+        """Fetch HEAD and the newest snapshot, if one of them has changed since the last fetch."""
         self._problems.attempt(self._publish, "The work is not in the repository yet")
 
     def _publish(self) -> None:

@@ -137,7 +137,7 @@ def spent(run: PastRun, running: bool, prices: Pricing) -> Spent:
 
 
 def calls(run: PastRun, running: bool, prices: Pricing) -> Iterator[Used]:
-    """Yield the calls of a run that are on record."""
+    """Yield the recorded calls of a run: from its logs and, if logs were deleted, from the ledger."""
     yield from run.deleted
     for session in run.sessions:
         yield from session.calls if running and session is run.last else session.used(prices)

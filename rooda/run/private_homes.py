@@ -14,7 +14,7 @@ PROJECT = "project"  # a file that names the project of a folder
 
 
 def home_of(top: str, who: str) -> str:
-    """Create the HOME of a CLI, or of commands, in the project at `top`; return its path."""
+    """Create the HOME that a CLI, or commands, get for the project at `top`; return the HOME's path."""
     home = dirs.make_state("homes", key_of(top), who)
     note = os.path.join(os.path.dirname(home), PROJECT)
     if not os.path.lexists(note):

@@ -81,7 +81,7 @@ class Recorder:
         return kept.ref if kept else ""
 
     def begin_repeated(self, began: str) -> None:
-        """Make an undo restore the snapshot `began`, although the turn that began with it begins again."""
+        """Choose `began`, from a turn's first beginning, as the snapshot for an undo of the repeated turn."""
         what = "The snapshot of the iteration that was cut off can't be read"
         self._first = self._problems.attempt(lambda: snapshot_at(self.taker().repo, began), what)
 
@@ -113,7 +113,7 @@ class Recorder:
         self._problems.attempt(lambda: self._take_from_one_read(wanted), "No snapshot")
 
     def _consequence(self) -> str:
-        """If git failed at the first snapshot, take no more; return the words of the warning about that."""
+        """If git failed at the first snapshot, take no more, and return the words that the warning adds; else ""."""
         self._failed = self._taker is None
         return "; the loop continues without snapshots" if self._failed else ""
 

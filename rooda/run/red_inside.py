@@ -45,7 +45,7 @@ class Trial:
         self.seconds = 0.0  # of the last run
 
     def passes(self, command: str, sandbox: Sandbox | None) -> bool:
-        """Run the command with these needs open; None: outside of the sandbox. Return True if it passes."""
+        """Run the command in `sandbox`, or outside if that is None; return True if the command passes."""
         began = clock.monotonic()
         with tempfile.TemporaryDirectory(prefix="rooda-") as folder:
             output = os.path.join(folder, "output")
@@ -60,7 +60,7 @@ class Trial:
         return done.ended == "exit" and done.code == 0
 
     def helping(self, command: str) -> tuple[str, ...] | None:
-        """Return the lines of [sandbox] that make a red gate green; None if it is red outside, too."""
+        """Return the lines of [sandbox] that make a red gate green; None if the gate is also red outside."""
         if not self.passes(command, None):
             return None
         found = self._search(command) if self.seconds < QUICK else None

@@ -361,14 +361,14 @@ def _environment(owner: Owner, run: str) -> dict[str, str]:
 def _context(
     workspace: str, owner: Owner, folder: RunFolder, signals: Signals, tick: Periodic | None
 ) -> "tuple[SessionWalls | None, CallContext]":
-    """Return the context of all processes of a session, and their sandbox; None without sandbox and resource limits."""
+    """Return the sandbox of a session, None if it needs none, and the context of all its processes."""
     marked, env = linux.mark_self(folder.run), _environment(owner, folder.run)
     walls = walls_of(owner.setup, workspace, env)
     return walls, CallContext(workspace, env, folder, signals, tick, marked, walls)
 
 
 def walls_of(setup: Setup, workspace: str, env: Mapping[str, str]) -> "SessionWalls | None":
-    """Return the sandbox that a setup asks for; None without sandbox and limits of resources."""
+    """Return the sandbox for a setup; None if the setup needs neither a sandbox nor resource limits."""
     if not is_walled(setup):
         return None
     from rooda.run.walls import SessionWalls

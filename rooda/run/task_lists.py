@@ -200,7 +200,7 @@ class _Box(NamedTuple):
         return (*((first,) if first.command else ()), *inner)
 
     def item(self, words: str = "") -> Item:
-        """Return the task. `words`: its text without its id and labels, if it has any."""
+        """Return the box as a task. `words`: its text without id and labels; by default, its text as written."""
         words = words or self.words
         title = check_of(words).name
         return Item("", title, self._text(words), self.done, self.checks(words), (), self.line.number, self.section)
@@ -245,7 +245,7 @@ def _box_done(box: _Box, pattern: "re.Pattern[str]") -> bool:
 
 
 def _end_of(lines: list[_Line], place: int, indent: int) -> int:
-    """Return the index after the last line of a list item, which is indented by `indent`; skip trailing blank lines."""
+    """Return the index after the last nonblank line of a list item; `indent` is the item's own indentation."""
     end = place
     for at in range(place, len(lines)):
         line = lines[at]
@@ -292,7 +292,7 @@ _RANGE = re.compile(r"\bT(\d{2,})([a-z]?)(?:[ \t]*(?:[-–—]|to|through)[ \t]*
 
 
 def _spec_kit_items(boxes: list[_Box]) -> tuple[Item, ...]:
-    """Return the tasks. One without [P] waits for all earlier ones of its phase; a phase waits for the last phase."""
+    """Return the tasks. One without [P] waits for all earlier ones of its phase; a phase waits for the previous one."""
     items: list[Item] = []
     phase, before, ahead = None, list[str](), list[str]()  # last ids of the earlier phases, and of this phase
     for box in boxes:
@@ -342,7 +342,7 @@ def invalid(problem: ValueError) -> str:
 
 
 def stories(value: Any, text: str = "") -> tuple[Item, ...] | None:
-    """Return the stories of a prd.json by priority; None if it has no list of them. `text`: to find their lines."""
+    """Return the stories of a prd.json by priority; None without a list of them. `text`: the file, for line numbers."""
     found = _first(value, "userStories", "user_stories") if isinstance(value, Mapping) else value
     if not isinstance(found, list):
         return None

@@ -78,7 +78,7 @@ def _chosen_for(agent: Agent | None, sandbox: Sandbox, workspace: str) -> Chosen
 
 
 def _needs_hosts(agent: Agent, sandbox: Sandbox) -> bool:
-    """True if the agent may reach only named hosts, and no setting names any or says that it needs none."""
+    """True if the agent may reach only named hosts, but neither rooda nor the settings know which ones it needs."""
     return agent.hosts is None and sandbox.network == AGENT and not sandbox.names_hosts
 
 
