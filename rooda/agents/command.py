@@ -79,7 +79,7 @@ def describe(agent: Agent) -> str:
 
 
 def _drop_option(words: list[str], word: str) -> None:
-    """Remove the option at the end of `words` if its value is `word`, whose placeholder has no value."""
+    """Remove the option at the end of `words` if its value would be `word`, which is left out for lack of a filling."""
     if not word.startswith("-") and len(words) > 1 and words[-1].startswith("-") and words[-1].strip("-"):
         words.pop()
 
@@ -131,7 +131,8 @@ _OURS = ("ROODA_CALL", "ROODA_RUN", "ROODA_ITERATION", "ROODA_LOOP", "ROODA_PROC
 def base_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return the environment for agents and gates.
 
-    Leaves out the variables of an enclosing agent or rooda run, of the service manager, and of rooda's key and trust.
+    Leaves out the variables of an enclosing agent or rooda run and of the service manager, those with rooda's key and
+    trust, and those that ROODA_HIDDEN names.
     """
     from rooda.processes.guardian import MANAGER_VARIABLES
 

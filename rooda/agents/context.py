@@ -28,7 +28,7 @@ class Walls(Protocol):
     """The sandbox of a session."""
 
     def around(self, spec: Spec, agent: Agent | None = None, prompt: str = "") -> Spec:
-        """Return the spec of a process, moved into the sandbox. `agent`: None for a command; `prompt`: its file."""
+        """Return a process's spec, moved into the sandbox. `agent`: None for a command; `prompt`: the prompt's path."""
 
     def show(self, paths: Sequence[str]) -> None:
         """Make these output files of the run readable in the sandbox, instead of earlier ones."""

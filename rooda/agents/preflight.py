@@ -53,7 +53,7 @@ def check_size(agent: Agent, prompt: str) -> None:
 
 
 def size_problem(agent: Agent, prompt: str) -> str:
-    """Return a message with the prompt's size and its limit if it is too long; "" if it fits."""
+    """Return a message with the size and the limit if the prompt is too long; "" if it fits."""
     size, who = len(prompt.encode("utf-8", "replace")), agent.name or "the AI command"
     if agent.size_limit and size > agent.size_limit:
         return f"{size:,} bytes, and {who} takes at most {agent.size_limit:,}"
@@ -108,7 +108,7 @@ def describe(agent: Agent, program: str) -> list[str]:
 
 
 def version_of(agent: Agent, program: str) -> str:
-    """Return the program's version; "" if it isn't the agent's own program, whose version option rooda knows."""
+    """Return the program's version; "" unless it is the agent's own CLI, whose version option rooda knows."""
     from rooda.agents import versions  # loads the process code, which a dry run does not need
 
     option = agent.version if os.path.basename(program) == agent.cli else ""

@@ -340,7 +340,7 @@ def _name_of(path: Path) -> str:
 
 
 def _program(value: Mapping[str, Any], path: Path) -> str:
-    """Describe the program or address that a table of settings names, and its other keys; "" if it names neither."""
+    """Describe the program or address in a table of settings, and the other keys; "" without program or address."""
     key = next((key for key in (*_RUNS, *_CONNECTS) if isinstance(value.get(key), str | list)), "")
     if not key:
         return ""

@@ -96,7 +96,7 @@ class _Texts:
         return text, "" if text else "No text."
 
     def _clean(self, text: str) -> str:
-        """Return the text without colours, whose codes could divide a secret, and with secrets masked."""
+        """Return the text without colors, whose codes could divide a secret, and with secrets masked."""
         return secrets.hide(plain(text), self._hidden)
 
 
@@ -156,7 +156,7 @@ def _chart(iterations: list[Json]) -> Html:
 
 
 def _bars(title: str, numbers: Sequence[int], values: Sequence[float | None], words: Callable[..., str]) -> list[Html]:
-    """Return a chart with a bar for each iteration; an unknown value is a grey bar of full height."""
+    """Return a chart with a bar for each iteration; an unknown value is a gray bar of full height."""
     most = max((value for value in values if value), default=0)
     if not most:
         return []

@@ -27,7 +27,7 @@ class Words:
         self._tail = Tail(self._write)
 
     def follow(self, call: Json | None, place: str, hidden: tuple[str, ...]) -> None:
-        """Read what the agent has written since the last call. `call`: the agent call in progress, if any."""
+        """Read what the agent has written since the last read. `call`: the agent call in progress, if any."""
         name = f"{call['session']}/{call['transcript']}" if call else ""
         if call and name != self.call:
             path = folder.transcript_in(folder.folder_of(place, call["session"]), call["transcript"])

@@ -47,7 +47,7 @@ class Tail:
         return max(files.size(path) - self._most, 0) if self._most else 0
 
     def read(self) -> None:
-        """Print what the agent wrote since the last call."""
+        """Print what the agent wrote since the last read."""
         if not self._path:
             return
         try:

@@ -38,7 +38,7 @@ def row_of(table: Mapping[str, Any], tested: bool) -> Row:
 
 
 def parts(table: Sequence[Sequence[str]]) -> list[list[list[str]]]:
-    """Return the table as two that are less wide."""
+    """Split the table into two narrower ones."""
     return [[[row[place] for place in places] for row in table] for places in (_FIRST, _SECOND)]
 
 

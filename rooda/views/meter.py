@@ -29,7 +29,7 @@ class Meter:
             self._unknown = self._unknown or cost is None
 
     def read(self) -> None:
-        """Read what the running agents wrote since the last call."""
+        """Read what the running agents wrote since the last read."""
         for transcript in self._running.values():
             transcript.read()
 

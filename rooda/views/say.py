@@ -59,9 +59,9 @@ def say_bytes(data: bytes) -> None:
 
 
 def say_coloured(data: bytes) -> None:
-    """Print bytes to stdout with their colour sequences; escape all other control sequences.
+    """Print bytes to stdout with their color sequences; escape all other control sequences.
 
-    Only for output whose colours come from rooda or git.
+    Only for output whose colors come from rooda or git.
     """
     from rooda.base.text import escape_all_but_colours
 

@@ -118,7 +118,7 @@ class Screen:
         self._out(sys.stdout, text)
 
     def _out(self, stream: TextIO, text: str, exact: bool = False) -> None:
-        """Write and flush a string. `exact`: the string is already escaped, except for rooda's own colours."""
+        """Write and flush a string. `exact`: the string is already escaped, except for rooda's own colors."""
         try:
             write_exact(stream, text) if exact else stream.write(text)
             stream.flush()

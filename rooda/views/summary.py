@@ -88,7 +88,7 @@ def _gates(facts: Json) -> str:
 
 
 def _with_gates(done: str, gates: str, facts: Json) -> str:
-    """Return the iterations and the gates in one row; if that is too long, without the baseline, or with counts."""
+    """Return the iterations and the gates in one row; to fit, omit the baseline, then replace gates with counts."""
     red = [f"{' '.join(name.split())} red" for name, verdict in sorted(facts["gates"].items()) if verdict != PASS]
     green = [f"{count} green"] if (count := len(facts["gates"]) - len(red)) else []
     counted = [f"{len(red)} red", *green] if red else green

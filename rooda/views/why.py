@@ -71,7 +71,7 @@ ReasonMakers: TypeAlias = Mapping[str, ReasonMaker]  # keyed by event name
 
 
 class View(Protocol):
-    """Protocol of each kind's view.py: its screen lines, its reasons, and its words for the summary of a run."""
+    """Protocol of each kind's view.py: its screen lines, its reasons, and its texts for the summary of a run."""
 
     @property
     def LINES(self) -> LineMakers: ...
