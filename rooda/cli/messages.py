@@ -167,7 +167,9 @@ def _leave(
     here: Where, run: str, loop: Loop, kind: str, text: str = "", limits: dict[str, float] | None = None
 ) -> None:
     if not signing.has_key():
-        raise RoodaError(f"rooda can't sign the message, and loops ignore unsigned ones: {signing.problem()}")
+        raise RoodaError(
+            "The message was not sent: rooda can't sign it, and loops ignore unsigned messages.", signing.problem()
+        )
     try:
         messages.leave(here.workspace, run, loop.kind, kind, text, limits)
     except OSError as problem:

@@ -81,7 +81,10 @@ def translate_model(settings: Settings, word: str) -> str:
 def _as_value(name: str, kind: str) -> str:
     """Return a name for use on an agent's command line; ConfigProblem if the CLI would parse the name as an option."""
     if name.startswith("-"):
-        raise ConfigProblem(f"the {kind} {name!r} begins with '-', so the agent takes it for an option", "Correct it.")
+        raise ConfigProblem(
+            f"the {kind} {name!r} begins with '-', so the agent would take it for an option",
+            "Use a name that does not begin with '-'.",
+        )
     return name
 
 
