@@ -135,7 +135,7 @@ def _note_success(name: str, version: str) -> None:
 def test(ctx: click.Context, name: str) -> int:
     """Run the installed CLI of NAME against a scripted model server: no account, no network, no cost.
 
-    Prints one line for each behaviour of the CLI that rooda relies on. The exit code is 1 if a check fails.
+    Prints one line for each behavior of the CLI that rooda relies on. The exit code is 1 if a check fails.
     """
     here = where(ctx)
     found = configuration.load(here.workspace, here.config)

@@ -31,7 +31,7 @@ class App(click.Group):
         return [name for name, _ in self._rows(ctx)]
 
     def get_command(self, ctx: click.Context, name: str, rest: Sequence[str] = ()) -> click.Command | None:
-        """Return a command. `rest`: the words after it; a kind's own command needs no shared verbs to be loaded."""
+        """Return a command. `rest`: the words after it; unless they name a kind's own command, add shared verbs."""
         if (name := SYNONYMS.get(name, name)) in WORDS:
             module, _, attribute = WORDS[name].target.partition(":")
             command: click.Command = getattr(importlib.import_module(module), attribute)

@@ -26,7 +26,7 @@ def loop_of(here: Where, word: str) -> str:
 
 
 def warn_of_settings(here: Where) -> None:
-    """Print the warnings about settings on stderr, such as those about misspelt keys; errors don't stop the command."""
+    """Print the warnings about settings, such as misspelled keys, on stderr; errors don't stop the command."""
     from rooda.settings import layers
 
     files = (here.config or layers.workspace_file(here.workspace), layers.user_file(os.environ))
@@ -80,7 +80,7 @@ def say_parent_hint(workspace: str) -> None:
 
 
 def say_if_unsigned(run: str) -> bool:
-    """Warn if the log of a run is not signed by this user, because someone else may have written it; True if so."""
+    """Warn, and return True, if this user has not signed the log of a run: someone else may have written it."""
     path = os.path.join(run, NAME)
     doubtful = not history.is_signed(path) and (history.has_end(path) or not folder.origin_of(run).get("signed"))
     if doubtful:

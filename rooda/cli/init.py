@@ -100,7 +100,10 @@ def _write(workspace: str, show: bool, limits: Mapping[str, float | None], try_g
 
 
 def _convert(name: str, workspace: str, show: bool) -> int:
-    """Write the settings of a rooda-config.yml as rooda.toml: in the workspace, or beside the user's own file."""
+    """Convert a rooda-config.yml to rooda.toml; if `show`, only print the result.
+
+    The new file is in the user's settings folder if the old one is there, else in the workspace.
+    """
     from rooda.base import files, workspace_files
     from rooda.settings import layers, older
 

@@ -361,7 +361,7 @@ def _may_replace(path: str, before: str | None, force: bool) -> None:
 
 
 def _carry_out(commands: tuple[tuple[str, ...], ...], done: str, by_hand: str) -> None:
-    """Run the manager's commands. If one fails, print the rest for the user to run."""
+    """Run the manager's commands. If one fails, print `by_hand`, that command and the following ones."""
     for place, command in enumerate(commands):
         said = capture.capture(command)
         if said.code:

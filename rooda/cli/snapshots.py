@@ -221,7 +221,7 @@ def diff(ctx: click.Context, words: tuple[str, ...], run: str | None, stat: bool
 
 
 def _show_diff(repo: Repo, words: Sequence[str]) -> None:
-    """Print a diff; on a terminal in colour, unless it contains escape sequences, which could hide lines."""
+    """Print a diff; on a terminal in color, unless it contains escape sequences, which could hide lines."""
     command = ["diff", "--no-ext-diff", "--no-textconv"]
     plain = repo.run(*command, "--color=never", *words).out
     if is_terminal(sys.stdout) and b"\x1b" not in plain:

@@ -251,7 +251,7 @@ def load(workspace: str, config: str | None, environ: Mapping[str, str] | None, 
 
 
 def _unread(workspace: str, environ: Mapping[str, str]) -> list[str]:
-    """Return a warning for each settings file in the format of an older program named rooda, which is not read."""
+    """Return a warning for each rooda-config.yml (of an older rooda) without a rooda.toml in its folder."""
     folders = [*upward(workspace), os.path.dirname(user_file(environ))]
     if not any(os.path.lexists(os.path.join(folder, OLDER_FILE)) for folder in folders):
         return []

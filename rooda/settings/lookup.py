@@ -44,7 +44,7 @@ class Lookup(NamedTuple):
     tables: tuple[SearchedTable, ...]  # strongest first
 
     def find(self, *keys: str) -> Found | None:
-        """Return the value from the first table that has one of the keys; of several there, the first in `keys`."""
+        """Return the value of the first of `keys` in the first table that sets any of them; None if no table does."""
         for table, layer, path in self.tables:
             for key in keys:
                 if key in table:

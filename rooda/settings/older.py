@@ -141,7 +141,7 @@ class _Converter:
         return ["\n".join(["[loop]", *rows])] if rows else []
 
     def _numbers(self, path: tuple[str, ...], table: Mapping[str, Any], dated: bool = False) -> list[str]:
-        """Return the line with the iteration limit. `dated`: in this form of the file, the default is DEFAULT_LIMIT."""
+        """Return the line with the iteration limit. `dated`: this form of the file has a default, DEFAULT_LIMIT."""
         mode = table.get("iteration_mode")
         limit = next((table[key] for key in _LIMITS if table.get(key) is not None), None)
         if mode == "unlimited":

@@ -41,7 +41,7 @@ class Record:
         return facts(self.data.get("last"))
 
     def versions(self, name: str) -> tuple[str, ...]:
-        """Return the commits of a file by others that were known at the last start."""
+        """Return the commits in which others wrote a file, as known at the last start."""
         return tuple(table(self.data.get("versions")).get(name, ()))
 
     def settle(self, seen: Seen, versions: Mapping[str, Sequence[str]], revoked: bool = False) -> str:

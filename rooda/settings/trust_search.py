@@ -98,7 +98,7 @@ def _of_layer(settings: Settings, layer: layers.Layer, top: str) -> list[tuple[P
 
 
 def _inside(path: str, top: str) -> str:
-    """Return the folder that a settings file's prompts may be in. A task's settings file is in the user's checkout."""
+    """Return the folder of a settings file's prompts: the user's checkout if a task's file is there, else `top`."""
     main = main_of(top)
     return main if main and _below(path, main) and not _below(path, top) else top
 

@@ -16,7 +16,7 @@ class Fault(NamedTuple):
     path: Path
     text: str
     warning: bool = False
-    near: bool = False  # an unknown key that is probably misspelt: an error when a run starts
+    near: bool = False  # an unknown key that is probably misspelled: an error when a run starts
 
     def under(self, *path: str | int) -> "Fault":
         return self._replace(path=(*path, *self.path))
@@ -73,7 +73,7 @@ def nearest(word: str, known: tuple[str, ...] | list[str]) -> str:
     return (exact or difflib.get_close_matches(word, list(known), 1) or [""])[0]
 
 
-EDITS = 2  # characters by which a misspelt key may differ from the right one
+EDITS = 2  # characters by which a misspelled key may differ from the right one
 
 
 def is_near(word: str, known: Iterable[str]) -> bool:
