@@ -129,7 +129,7 @@ def _log_path(call: Call, spec: supervise.Spec) -> str:
 
 
 def _log_mark(call: Call, spec: supervise.Spec) -> "cli_log.Mark | None":
-    """Return the position at which the CLI's own log ends before the call."""
+    """Return the position at which the CLI's own log ends before the call; None if the log is unknown."""
     if not call.agent.log:
         return None
     from rooda.agents import cli_log

@@ -159,7 +159,7 @@ def _usage(
 
 
 def _promise_of_text(call: Call, source: str | int) -> str:
-    """Search a raw command's output for the agent's verdict, a promise tag."""
+    """Return the agent's verdict, a promise tag, from a raw command's output; "" if there is none."""
     if not call.promise_signals:
         return ""
     try:
@@ -169,7 +169,7 @@ def _promise_of_text(call: Call, source: str | int) -> str:
 
 
 def _question_of_text(call: Call, source: str | int) -> str:
-    """Search a raw command's output for a question to the user."""
+    """Return the question to the user from a raw command's output; "" if there is none."""
     if not call.may_ask:
         return ""
     try:

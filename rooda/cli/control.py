@@ -198,7 +198,7 @@ def stop(ctx: click.Context, name: str | None, now: bool, reason: str) -> int:
 
 
 def end_loop(workspace: str, loop: Loop, now: bool = False, reason: str = "", for_good: bool = False) -> int:
-    """Send SIGTERM to the loop, a second one with --now, and wait until it has ended.
+    """Send SIGTERM to the loop, a second one with --now, and wait for its end, at most STOP_PATIENCE seconds.
 
     `for_good`: the caller will cancel the loop, so no command to resume it is printed.
     """

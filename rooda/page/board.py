@@ -151,7 +151,7 @@ class Board:
             return [unreadable(here.workspace, f"a log was edited ({type(problem).__name__})")]
 
     def _cause(self, row: Row) -> str:
-        """Return why a loop without a process has ended."""
+        """Return why a loop without a process has ended; "" if it has a process or no run."""
         if row.running or not row.run:
             return ""
         path = os.path.join(folder.folder_of(row.workspace, row.run), NAME)

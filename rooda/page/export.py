@@ -33,7 +33,7 @@ main { padding-top: 8px; }
 
 
 def find(workspace: str, word: str) -> PastRun | None:
-    """Return the run with a session of the ID `word`, else the newest run of the loop with this name."""
+    """Return the run with a session of the ID `word`, else the newest run of the loop with this name, else None."""
     by_id = run_facts.find(workspace, word) if folder.is_id(word) else None
     if by_id:
         return by_id

@@ -134,7 +134,10 @@ class Watch:
                 channel.publish()
 
     def _pieces(self, channel: Channel, fresh: bool) -> dict[str, Html] | None:
-        """Return what a page shows now. If that fails, return what it showed before, and why it is not current."""
+        """Return what a page shows now; None if there is no such run.
+
+        If that fails, return what the page showed before, and why it is not current.
+        """
         try:
             if channel.run:
                 return channel.run.look(self.board)

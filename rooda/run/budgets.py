@@ -21,7 +21,7 @@ RUN = "run"  # the budget that this variable sets
 
 
 def shared(budgets: Budgets, environ: Mapping[str, str]) -> Budgets:
-    """Return the budgets, with the limit of the `rooda tasks run` that started this loop, if it has one."""
+    """Return the budgets, with the limit, if any, of the `rooda tasks run` that started this loop."""
     group, _, limit = environ.get(GROUP, "").partition(":")
     return budgets._replace(run=float(limit), group=group) if group and limit else budgets
 

@@ -174,7 +174,7 @@ def _action(program: str, rest: Sequence[str]) -> str:
 
 
 def _writing_script(words: Sequence[str]) -> str:
-    """Return the script that the command runs if its name says that it writes: `./deploy.sh`, `bash bin/push`."""
+    """Return the script that the command runs if the script's name says that it writes, as `./deploy.sh`; else ""."""
     run = words[0]
     if run in _INTERPRETERS:
         run = next((word for word in words[1:] if not word.startswith("-") and word != "run"), "")
@@ -203,7 +203,7 @@ def _of_endless(program: str, rest: Sequence[str], plain: Sequence[str], options
 
 
 def _options(rest: Sequence[str]) -> set[str]:
-    """Return the options without their values; options whose value matters keep it."""
+    """Return the options, as typed and without `=value`; `-o none` counts as `--output=none`."""
     options = {word for word in rest if word.startswith("-")}
     none = {"--output=none"} if ("-o", "none") in pairwise(rest) else set()
     return options | {word.partition("=")[0] for word in options} | none
@@ -224,7 +224,7 @@ def _is_own_word(word: str) -> bool:
 
 
 def _writing(words: Sequence[str], options: set[str]) -> str:
-    """Return the first word by which the command writes files; "" for a formatter that only checks."""
+    """Return the first word by which the command writes files; "" if it writes none, such as a formatter's check."""
     checks = bool(options & _ONLY_CHECKS) or any("check" in map(str.lower, _NAME_PART.findall(word)) for word in words)
     for place, word in enumerate(words):
         for part in _parts_of(word) if place else word.lower().split(":"):

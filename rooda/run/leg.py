@@ -97,7 +97,7 @@ class LegPurse(Purse):
         return cause
 
     def _reserved(self, call: str, agent: Agent) -> Cause | None:
-        """Reserve the call's cost in the fleet; return the budget or the usage limit that forbids it."""
+        """Reserve the call's cost in the fleet; return the budget or usage limit that forbids it, else None."""
         facts = self._facts(call, agent) | {"amount": agent.cap, "day": agent.budget_day}
         cause = self._ask("reserve", facts).get("cause")
         return base_json.decode(Cause, cause) if cause else None

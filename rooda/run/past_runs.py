@@ -125,7 +125,7 @@ def with_deleted(runs: list[PastRun], calls: Iterable[Used]) -> list[PastRun]:
 
 
 def newest_run(workspace: str) -> PastRun | None:
-    """Return the run with the newest session that has a log. Reads only the logs of that run's loop."""
+    """Return the run with the newest session that has a log, else None. Reads only the logs of that run's loop."""
     latest = folder.latest(workspace, None)
     found = past_runs(workspace, folder.loop_of(os.path.basename(latest))) if latest else []
     return found[0] if found else None

@@ -113,7 +113,7 @@ class Trial:
         return (*lines, *((f'gate_network = "{network}"',) if network else ()))
 
     def _variables(self) -> tuple[list[Need], list[Need]]:
-        """Return the variables that the sandbox leaves out: those that hold no key, and the others."""
+        """Return the variables that the sandbox leaves out: those that hold no key, and those that may."""
         known = matcher((*PASSED.split(), *self._sandbox.environment))
         names = [name for name in self._env if not known(name) and name != "TMPDIR"]
         plain = [Need("environment", name) for name in names if not looks_secret(name)]

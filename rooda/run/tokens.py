@@ -74,7 +74,7 @@ def _bytes(text: str) -> bytes:
 
 
 def _read(slot: str, key: str, size: int) -> int | None:
-    """Read the cached count if it belongs to this text and is plausible: a token has 1 to 128 bytes."""
+    """Return the cached count if it is of this text and plausible (1 to 128 bytes for each token); else None."""
     try:
         entry = files.read(slot)
         number = int(entry[len(key) :])

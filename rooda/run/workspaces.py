@@ -23,7 +23,7 @@ def record(workspace: str) -> None:
 
 
 def known() -> list[str]:
-    """Return the recorded workspaces that still exist; remove the records of the others."""
+    """Return the recorded workspaces that still exist; remove the records of those that don't."""
     home = dirs.state("workspaces")
     found = []
     for name in files.list_folder(home) if home else ():

@@ -51,7 +51,7 @@ class Reader(NamedTuple):
             return [Fact(self.file, "", "can't be read", "settings")] if data else []
 
     def hidden(self) -> list[Fact]:
-        """Return one fact if this file replaces another settings file and so its gates and limits; else []."""
+        """Return a fact if this file replaces another settings file and thus that file's gates and limits; else []."""
         value = f"replaces {self.hides}"
         return [Fact(self.file, "file", value, "settings")] if self.hides else []
 
@@ -196,7 +196,7 @@ def agents_md_reader(file: str, commands: bool) -> Callable[[bytes], list[Fact]]
 
 
 def _lowered(row: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
-    """True if a price is 0 or lower than the known one, so that a cost limit allows more calls."""
+    """True if a price is 0, or lower than the known price, so that a cost limit allows more calls."""
     return any(value == 0 or (key in known and value < known[key]) for key, value in row.items())
 
 

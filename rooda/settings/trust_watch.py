@@ -118,7 +118,7 @@ def forget(top: str) -> None:
 
 
 def write(folder: str, name: str, data: Any) -> str:
-    """Write a file of a trust record; return an error if the state folder can't be written."""
+    """Write a file of a trust record; return an error if the state folder can't be written, else ""."""
     if not folder:
         return "no home folder"
     try:

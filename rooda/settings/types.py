@@ -371,7 +371,7 @@ SUCCESSORS = {  # keys of an older program of the same name: what to set instead
 
 
 def _known(word: str, keys: Mapping[str, Key]) -> str:
-    """Return a hint for an unknown key: a similar key or, if there is none, all keys if they are few."""
+    """Return a hint for an unknown key: its successor, else a similar key, else all keys if they are few, else ""."""
     if word in SUCCESSORS and SUCCESSORS[word][0] in keys:
         return f"; instead: {SUCCESSORS[word][0]}{SUCCESSORS[word][1]}"
     if key := key_with_alias(word, keys):

@@ -70,7 +70,7 @@ _LOGGED = re.compile(r'level=ERROR .*message="stream error" .*error\.error="((?:
 
 
 def log_error(line: str) -> str:
-    """Return the service's error in a line of opencode's log; while opencode retries, it prints no error."""
+    """Return the service's error in a line of opencode's log, else ""; while opencode retries, it prints no error."""
     found = _LOGGED.search(line)
     return found[1].replace('\\"', '"') if found else ""
 
