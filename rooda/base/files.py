@@ -72,7 +72,7 @@ def create_output(path: str) -> int:
 
 
 def open_output(path: str) -> int:
-    """Open an existing output file as `create_output` does."""
+    """Open an existing output file to read it and append to it."""
     descriptor = open_regular(path, os.O_RDWR | os.O_APPEND)
     os.set_blocking(descriptor, True)
     return descriptor
@@ -338,7 +338,7 @@ def sync_parent(path: str) -> None:
 
 
 def _with_path(path: str, problem: OSError) -> OSError:
-    """Return the error with this path in place of the temporary file's."""
+    """Return the error with this path instead of the path of the temporary file."""
     return OSError(problem.errno, problem.strerror, path)
 
 
@@ -509,7 +509,7 @@ def list_folder(path: str) -> list[str]:
 
 
 def list_if_readable(path: str) -> list[str]:
-    """Return the names in a folder; empty if it can't be read. Only for callers that decide nothing by them."""
+    """Return the names in a folder; empty if it can't be read. Only where no decision depends on the names."""
     try:
         return os.listdir(path)
     except OSError:
@@ -526,7 +526,7 @@ def fingerprint(path: str) -> tuple[int, ...]:
 
 
 class _Shared(RawIOBase):
-    """Reads an open file at its own offset, since the process that writes the file moves the descriptor's offset."""
+    """Reads an open file at a separate offset, since the process that writes the file moves the descriptor's."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor, self._offset = descriptor, 0
@@ -553,7 +553,7 @@ class _Shared(RawIOBase):
 def reading(source: str | int, limit: int = 0) -> BufferedReader:
     """Open one of rooda's files for reading, by path or by a descriptor, which stays open.
 
-    Raises OSError if it is larger than `limit` bytes; 0 = any size.
+    Raises OSError if a file opened by path is larger than `limit` bytes; 0 = any size.
     """
     if isinstance(source, int):
         return BufferedReader(_Shared(source), CHUNK)

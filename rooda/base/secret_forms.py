@@ -50,7 +50,7 @@ class _Form:
 
     @cached_property
     def pattern(self) -> "re.Pattern[str]":
-        """Compiled at its first use: compiling all of them takes longer than loading the rest of this module."""
+        """The form as a pattern, compiled at first use: compiling all forms takes longer than loading this module."""
         return re.compile(f"({re.escape(self.marker)})({self.run}*+)")
 
     def replace(self, found: "re.Match[str]") -> str:
@@ -228,12 +228,12 @@ def hide(text: str) -> str:
 
 
 def _words(text: str) -> str:
-    """Return each word of a text once, which is faster to search for signs. Only the end of a sign can be a blank."""
+    """Return each word of a text once, so that signs are found faster. A sign has no blank, except at its end."""
     return " ".join({*text.split()}) + " "
 
 
 def _forms_in(words: str) -> list[_Form]:
-    """Return the forms whose sign is in a text. There are fewer signs than forms."""
+    """Return the forms whose sign (one of SIGNS) is in a text. There are fewer signs than forms."""
     signs = {sign for sign in SIGNS if sign in words}
     return [form for form, sign in _signs_of_forms() if sign in signs]
 

@@ -7,7 +7,7 @@ from typing import NoReturn, TextIO
 class EscapingStream(TextIOWrapper):
     """A text stream that escapes control characters, so that an agent, a file or a commit can't control the terminal.
 
-    rooda's own colours and cursor movements go through `write_exact`, and bytes for a pipe through `write_bytes`.
+    rooda's own colors and cursor movements go through `write_exact`, and bytes for a pipe through `write_bytes`.
     """
 
     def write(self, text: str) -> int:

@@ -83,7 +83,7 @@ def escape_text(text: str) -> str:
 
 
 def escape_all_but_colours(text: str) -> str:
-    """Like `escape_text`, but keep sequences that set colours."""
+    """Like `escape_text`, but keep sequences that set colors."""
     parts = re.split(_COLOUR, text)
     return "".join(part if place % 2 else escape_text(part) for place, part in enumerate(parts))
 
@@ -100,7 +100,7 @@ _INVISIBLE = "[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u
 
 
 def plain(text: str) -> str:
-    """Return the text as a terminal would show it, without control characters and colours."""
+    """Return the text as a terminal would show it, without control characters and colors."""
     text = re.sub(_ESCAPES, "", text)
     if "\r" in text:
         text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
@@ -121,7 +121,7 @@ _FRAME = (
 
 
 def telling_line(text: str) -> str:
-    """Return the last informative line: not a frame, nor a line that only repeats that a command failed."""
+    """Return the last informative line: not one that only frames the output, or repeats that a command failed."""
     rows = [row.strip(" \t=-_*#~") for row in plain(text).split("\n")]
     worded = [row for row in rows if any(map(str.isalnum, row))]
     return next((row for row in reversed(worded) if not re.search(_FRAME, row)), worded[-1] if worded else "")
