@@ -206,7 +206,7 @@ def _locks(repo: Repo, branch: str, since: int, checked_out: bool = True) -> lis
 
 
 def _content(repo: Repo, change: Change, was_cut_off: bool) -> str:
-    """Return which of the two commits has the current content of a path in the work tree."""
+    """Return OLD or NEW if a path in the work tree has that commit's content, else GONE, TORN or OTHER."""
     path = os.path.join(repo.top, change.path)
     if not os.path.lexists(path):
         return GONE

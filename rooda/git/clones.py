@@ -41,7 +41,7 @@ class Loan(NamedTuple):
 def make(lender: Repo, folder: str, branch: str, commit: str, loan: Loan, target: str = "") -> None:
     """Create a clone in `folder`, which must not exist, with `branch` checked out at `commit`.
 
-    `target`: a commit that the clone gets as TARGET. The caller marks the clone once it is in its place. Raises
+    `target`: the commit of the clone's ref TARGET, if any. The caller marks the clone once it is in its place. Raises
     UsageProblem if git fails.
     """
     create(lender, folder, branch, (f"refs/heads/{branch} {commit}", *([f"{TARGET} {target}"] if target else [])))

@@ -91,7 +91,7 @@ def _to_commit(repo: Repo, changed: set[str]) -> list[str]:
 
 
 def _commit(repo: Repo, paths: list[str], text: str) -> str:
-    """Add and commit these paths alone; return why git or a hook refused, "" if it did not."""
+    """Add and commit these paths alone; return why git or a hook refused, "" if neither did."""
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="rooda-") as folder:  # a list on stdin could be cut off

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from rooda.base import files
 
 FILE, FOLDER = "100644", "40000"
-_FAST = 1  # level of compression; the pack that is pushed is compressed anew
+_FAST = 1  # level of compression; the pack that is pushed is compressed again
 _SHORT = 40  # hex digits of a SHA-1
 
 
@@ -24,7 +24,7 @@ class Entry(NamedTuple):
 
 
 class Objects:
-    """Writes objects into a folder of git, in its hash algorithm: that of `like`, the id of another object."""
+    """Writes objects into a git folder, with the hash algorithm of `like`, the id of another object."""
 
     def __init__(self, folder: str, like: str = "") -> None:
         self._folder, self._short = folder, len(like or "0" * _SHORT) == _SHORT

@@ -21,7 +21,7 @@ def has_secret_name(path: str) -> bool:
 class PrivateFiles:
     """Untracked files that only their owner may access, and that are older than the run or have a secret's name.
 
-    `kept`: keep saving files that are already in the private index, since an earlier session of the run saved them.
+    `kept`: keep saving files that are already in rooda's own index, since an earlier session of the run saved them.
     `before`: the private files that existed before the run; if None, the first `find` determines them.
     """
 

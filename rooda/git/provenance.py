@@ -87,7 +87,7 @@ class _Asked(NamedTuple):
 
 
 def foreign_versions(workspace: str, path: str) -> Versions | None:
-    """Return the versions of a file that somebody else wrote; None if git can't have fetched it."""
+    """Return the newest versions of a file that were not committed here; None if git can't have fetched the file."""
     found = foreign_versions_of(workspace, (path,))
     return None if found is None else found[path]
 

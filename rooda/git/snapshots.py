@@ -49,7 +49,7 @@ def prepare_index(repo: Repo, family: str) -> str:
 def commit_snapshot(repo: Repo, made: Snapshot, before: str = "") -> str:
     """Commit a snapshot and return the commit. `before`: the previous snapshot, which is the first parent.
 
-    The second is HEAD. A parent that is missing, because an agent deleted refs and ran `git gc`, is left out.
+    The second parent is HEAD. A parent that is missing, because an agent deleted refs and ran `git gc`, is left out.
     """
     repo, text = (
         repo._replace(env={**(repo.env or os.environ), **command.DEFAULT_IDENTITY}),

@@ -25,7 +25,7 @@ class Reading(NamedTuple):
 def read(repo: Repo, index: str, wary: bool = True, private: PrivateFiles | None = None) -> Reading:
     """Read the work tree as a git tree, without the files that `private` finds.
 
-    `wary`: ignore rules outside of .gitignore files may have changed since the index was last used.
+    `wary`: true if ignore rules outside of .gitignore files may have changed since the index was last used.
     """
     left_out = private.find(index) if private else []
     found, trouble, changed = _add_all(repo, index, left_out)
@@ -54,7 +54,7 @@ def _add_all(repo: Repo, index: str, left_out: list[str]) -> tuple[str, str, byt
 
 
 def _show_hidden(repo: Repo, index: str) -> None:
-    """Clear skip-worktree and assume-unchanged in rooda's index for files that exist: git would not read them."""
+    """Clear skip-worktree and assume-unchanged in rooda's index for existing files: git would skip them."""
     try:
         with_bits = files.read(index, files.LARGEST_OF_GIT)[4:8] > b"\0\0\0\2"  # the first version with skip-worktree
     except OSError:
