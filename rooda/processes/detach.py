@@ -35,7 +35,7 @@ def detach(speak: Callable[[str, bool], object]) -> None:
 
 
 def relay(text: str) -> None:
-    """Show a line on the terminal of the `--detach` command, too, once the run starts. Do nothing if not detached."""
+    """Repeat a line on the terminal of the `--detach` command once the run starts. Do nothing if not detached."""
     if _report_pipe >= 0:
         _relayed.append(text)
 

@@ -79,7 +79,7 @@ class Feed:
         return how, said.decode("utf-8", "replace").strip()
 
     def _awaited(self, deadline: float) -> str:
-        """Wait until the helper ends or the time is over; kill and reap it."""
+        """Wait for the helper's end, kill it at the deadline, and reap it. Return ENDED, FAILED or LATE."""
         left = deadline - clock.monotonic()
         done = ending.await_exits((self.pid,), left, lambda left: clock.sleep(min(left, STEP)))
         if not done:

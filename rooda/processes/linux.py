@@ -63,7 +63,7 @@ def _prctl(option: int, value: int) -> bool:
 
 
 def libc(function: str, *arguments: int) -> int | None:
-    """Call a function of the C library; None if it is missing, or ctypes is."""
+    """Call a function of the C library; None if the function or ctypes is missing."""
     try:
         import ctypes
 

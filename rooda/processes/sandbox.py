@@ -126,7 +126,7 @@ def problem() -> str:
 
 
 def arguments(words: Sequence[str]) -> int:
-    """Return a descriptor from which bubblewrap reads its options, which keeps its command line in `ps` short."""
+    """Return a file descriptor with the options for bubblewrap, so that its command line in `ps` stays short."""
     descriptor = os.memfd_create("rooda-sandbox")
     files.write_all(descriptor, b"".join(os.fsencode(word) + b"\0" for word in words))
     os.lseek(descriptor, 0, os.SEEK_SET)

@@ -1,4 +1,4 @@
-"""Installs all signal handlers, which only count signals and wake the wait."""
+"""Installs signal handlers that only count signals and end the current wait."""
 
 import os
 import select
@@ -196,14 +196,14 @@ class Signals:
 
 
 class StopRequest:
-    """Detects that the user wants to stop the current work: a new ending signal, if there are more than `spared`."""
+    """Detects a request to stop the current work: a new ending signal that is not one of the first `spared` ones."""
 
     def __init__(self, spared: int) -> None:
         self._spared, self._before = spared, open_blocks[-1].count if open_blocks else 0
 
     @property
     def signal(self) -> int:
-        """The first ending signal if more have arrived than this request tolerates, else 0."""
+        """The first ending signal if the current work must stop, else 0."""
         count = open_blocks[-1].count if open_blocks else 0
         return self.asked if count > max(self._before, self._spared) else 0
 
@@ -271,12 +271,12 @@ def terminate(facts: dict[str, object]) -> bool:
 
 
 def suspend(facts: dict[str, object]) -> bool:
-    """Suspend a process, as Ctrl+Z does; False if it can't be signalled."""
+    """Suspend a process, as Ctrl+Z does; False if it can't be signaled."""
     return _send(facts, signal.SIGTSTP)
 
 
 def resume(facts: dict[str, object]) -> bool:
-    """Continue a suspended process, as `fg` does; False if it can't be signalled."""
+    """Continue a suspended process, as `fg` does; False if it can't be signaled."""
     return _send(facts, signal.SIGCONT)
 
 

@@ -184,7 +184,7 @@ def run_all(
 ) -> list[ProcessResult]:
     """Run processes in parallel, each within its own limits, then end their descendants.
 
-    `on_settled` is called after a moment, unless all have exited by then.
+    `on_settled` is called after SETTLED seconds, unless all processes have exited by then.
     """
     tasks = [_Task(spec) for spec in specs]
     started = [task for task in tasks if task.pid]
@@ -253,7 +253,7 @@ class _Task:
         self._next, self._until = self._kill, self._kill_at
 
     def _group(self) -> int:
-        """Return the group that gets signals: in a sandbox the program's, since bubblewrap's death would kill it."""
+        """Return the group to signal: in a sandbox the program's own, since killing bubblewrap kills the program."""
         return table.first_inside(self.pid) if self.spec.walled else self.pid
 
     def _kill(self, everything: bool) -> None:
