@@ -57,7 +57,7 @@ def drain(ctx: click.Context, name: str, address: str | None, wait: bool) -> int
     engine = _engine(ctx, address)
     found = [each for each in engine.workers() if each["name"] == name]
     if not found:
-        raise UsageProblem(f"No worker of the fleet is called {name!r}.", "See them: rooda fleet status")
+        raise UsageProblem(f"The fleet has no worker named {name!r}.", "List the workers: rooda fleet status")
     done = [engine.message(each["queue"], {"drain": f"{name} is drained"}) for each in found]
     if not any(done):
         say(f"{name} does not answer; other workers will get its tasks.")
@@ -178,7 +178,7 @@ def _fleet(ctx: click.Context, address: str | None) -> Fleet:
 
 
 def _typed(ctx: click.Context, address: str | None) -> str | None:
-    """Return the address on the command line, before or after the last word."""
+    """Return the address given to the command, else to its group, as in `rooda fleet --fleet ADDRESS status`."""
     return address or (ctx.parent.params.get("address") if ctx.parent else None)
 
 

@@ -226,7 +226,10 @@ class Server:
         self._draining.set()
 
     async def _taken_up(self) -> None:
-        """Wait until the workflows of the last legs know that these were handed back. Only a worker can report it."""
+        """Wait until the workflows of the last legs know that the legs were handed back.
+
+        Workflows run only while a worker serves them, and this one may be the last.
+        """
         deadline = clock.uptime() + LAST
         for name in sorted(self._left):
             while clock.uptime() < deadline:
@@ -253,7 +256,7 @@ class Server:
                 return True
             except Unreachable as problem:
                 if not said:
-                    self.host.say(f"{problem.what} Waiting for it.")
+                    self.host.say(f"{problem.what} {problem.hint} The worker keeps trying.")
                 said = True
             await asyncio.wait([asyncio.create_task(self._draining.wait())], timeout=1.0)
         return False

@@ -56,7 +56,7 @@ class _Add(click.Command):
 
 
 def joined_kind(args: Sequence[str]) -> list[str]:
-    """Join the two words after `--kind procedure NAME` into one argument."""
+    """Join the two words after `--kind` in `--kind procedure NAME` into one argument."""
     found = [*args]
     for at, word in enumerate(args[:-2]):
         if word == "--kind" and args[at + 1] == PROCEDURE and not args[at + 2].startswith("-"):
@@ -272,7 +272,7 @@ def _read(here: Where, store: TaskList, taken: Taken) -> Read:
     if taken.source in FORGES:
         return _issues(here, taken, taken.source)
     if taken.labels or taken.outside:
-        raise UsageProblem("--label and --allow-outside are for issues: --from gh, --from glab.")
+        raise UsageProblem("--label and --allow-outside work only with --from gh or --from glab.")
     return _list(here, store, taken.source)
 
 
@@ -365,7 +365,7 @@ def add_command(listed: Callable[[Where, Json], TaskList], *further: click.Param
 _SOURCE: list[click.Parameter] = [
     click.Argument(["text"], required=False),
     click.Option(["--from", "source"], metavar="FILE|gh|glab",
-                 help="Add the tasks of a list, or open issues of GitHub or GitLab."),
+                 help="Add the tasks in FILE, or the open issues on GitHub (gh) or GitLab (glab)."),
     click.Option(["--label", "labels"], multiple=True, metavar="LABEL",
                  help="Only issues with this label; repeatable."),
     click.Option(["--sync"], is_flag=True, help="Tick the box or close the issue once the task has landed."),

@@ -49,9 +49,9 @@ def test_FL_05_a_worker_waits_for_temporal_and_drains_with_0(bare: Workspace, en
         each.terminate()
         said, _ = each.communicate(timeout=30)
         assert each.returncode == 143
-        assert said.count("Waiting for it.") == (each is waiting)
+        assert said.count("The worker keeps trying.") == (each is waiting)
     gone = bare.rooda("worker", "drain", "nobody", "--fleet", server.address)
-    assert gone.code == 2 and "No worker of the fleet is called 'nobody'" in gone.err
+    assert gone.code == 2 and "The fleet has no worker named 'nobody'" in gone.err
 
 
 @pytest.mark.parametrize(
