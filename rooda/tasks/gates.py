@@ -31,7 +31,7 @@ class Result(NamedTuple):
 
 
 def of_target(found: Settings, task: Task) -> list[Gate]:
-    """Return the gates in the settings `found`, of a checkout of the target's tip, and the task's own gates."""
+    """Return the task's own gates, and those of `found`, the settings of a checkout of the target's tip."""
     theirs = registry.gates_to_run(found, _procedure(task))
     known = {gate.command for gate in theirs}
     return [*theirs, *(Gate(text, text, origin=f"task {task.id}") for text in task.gates if text not in known)]

@@ -50,7 +50,10 @@ def _path(store: Store) -> str:
 
 
 def begin(store: Store, move: Move) -> bool:
-    """Write the journal if all tasks of the move are still completed. After that they can no longer be cancelled."""
+    """Write the journal, and return True, if every task of the move is still in the state `completed`.
+
+    While the journal has the move, its tasks can't be cancelled.
+    """
     with store.locked():
         if any(store.get(task.id).state != model.COMPLETED for task in move.tasks):
             return False

@@ -136,7 +136,10 @@ class Queue:
         return LandingClone(self._found, self._wanted, self._store.place, target, self._say)
 
     def _nothing(self, task: Task, tip: str) -> bool:
-        """Record a task as landed if its branch adds nothing, but send it back if its agent left uncommitted work."""
+        """Record a task as landed if its branch adds nothing, but send it back if its agent left uncommitted work.
+
+        Return False: the target has not moved.
+        """
         if left := orders.left_in_clone(self._store, task):
             return self._send_back(task, queue.uncommitted(task.target, left), tip)
         self._landed(Landed(task.id, tip), f"its branch has nothing that {task.target} lacks")
@@ -191,7 +194,7 @@ class Queue:
         return commit
 
     def _may_change(self, clone: Repo, task: Task, tip: str, commit: str, changes: Sequence[Change]) -> bool:
-        """True unless the branch changes files that decide what is run or checked, and the user does not allow that."""
+        """True if the branch changes no file that decides what is run or checked, or if the user allows it."""
         names = [change.path for change in changes]
         found = [name for name in queue.watched(names) if gates.decides(clone, name, tip, commit)]
         return not found or self._wishes.yes or self._asked.allow(task, found)

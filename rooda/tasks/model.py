@@ -37,7 +37,7 @@ class Source(NamedTuple):
     """Where a task was imported from."""
 
     kind: str = ""  # file | gh | glab; "" for a text that was typed
-    key: str = ""  # the item's identity at the source, by which a second import recognises it
+    key: str = ""  # the item's identity at the source, by which a second import recognizes it
     place: str = ""  # file relative to the top of the repository, or the URL of an issue
     line: int = 0
     sync: bool = False  # tick the box or close the issue after the landing

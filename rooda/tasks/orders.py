@@ -97,7 +97,7 @@ def retry(store: Store, number: int) -> Task:
 
 
 def _is_completed(store: Store, task: Task) -> bool:
-    """True if the loop of a parked task has completed since."""
+    """True if the loop of a parked task has completed since the task was parked."""
     may_be = task.state == model.PARKED and task.parked_by not in ("landing", "question")
     workspace = workspace_of(store, task) if may_be else ""
     newest = newest_run(workspace) if workspace else None

@@ -128,7 +128,7 @@ class Store:
         return self.add_all(lambda: [make], what)[0]
 
     def add_all(self, makers: Callable[[], Iterable[Maker]], what: str = "added") -> list[Task]:
-        """Add several tasks under one lock; `makers` is called under it, too. Several are synced after its release."""
+        """Add tasks, calling `makers` with the list locked. Files of several tasks are synced after the unlocking."""
         with self.locked():
             wanted = [*makers()]
             first, is_single = self._next_ids(len(wanted)), len(wanted) == 1

@@ -59,7 +59,7 @@ def _tracks(repo: Repo, commit: str, place: str) -> bool:
 
 
 def _ticked(path: str, task: Task) -> bool:
-    """Tick the box in a file; False if it is already ticked, or missing."""
+    """Tick the task's box in a file; False if it is already ticked, or the box or the file is missing."""
     from rooda.base import workspace_files
 
     folder = os.path.dirname(path)
