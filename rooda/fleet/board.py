@@ -22,7 +22,7 @@ class Known(NamedTuple):
 
 
 def shown(known: Known) -> Task:
-    """Return the task as the board shows it: a question has become the reason, with the fleet's command."""
+    """Return the task as the board shows it: instead of a question, a reason with the command that answers it."""
     task = known.task
     return task._replace(question="", reason=f"an answer: {_command(task)}") if task.question else task
 

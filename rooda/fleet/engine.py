@@ -364,7 +364,7 @@ def first_account(workflow: str, name: str) -> Json:
 
 
 async def ask(client: Client, workflow: str, question: Json, heartbeat: float) -> Json:
-    """Send a request to reserve or pay a cost to the workflow of an account or a batch. The first creates the workflow.
+    """Ask the workflow of an account or a batch to reserve or pay a cost. The first request creates the workflow.
 
     A request that arrives while a new history begins is sent again; every request may be sent twice.
     """

@@ -135,7 +135,10 @@ class TaskFlow:
             await _signal(name, "tell", question)
 
     async def _ask_others(self) -> float | None:
-        """Ask the tasks that this one waits for to report their end; None if all will, else seconds until a retry."""
+        """Ask the tasks that this one waits for to report their end.
+
+        Return None if all of them will, else the seconds until the next try.
+        """
         me, closed = {"order": "watch", "workflow": workflow.info().workflow_id}, list[str]()
         for name in self._state.after:
             closed += [] if await _signal(name, "order", me) else [name]

@@ -12,7 +12,7 @@ from rooda.base.json import Json
 from rooda.errors import Cause
 
 CALLS, PERCENT = 20, 0.9  # number of an agent's latest calls from which the cost of a typical call is computed
-REMEMBERED = 200  # number of calls for which a repeated payment is recognised
+REMEMBERED = 200  # number of calls for which a repeated payment is recognized
 
 
 class Account(NamedTuple):

@@ -12,7 +12,7 @@ KEEP = 14 * 86_400.0  # seconds
 
 
 class FleetSettings(NamedTuple):
-    """`[fleet]` without its address, and those settings of `[tasks]` that a ticket contains."""
+    """The `[fleet]` settings that tasks and workers need, and `branch_prefix` of `[tasks]`, which a ticket contains."""
 
     state: str = ""
     ref_prefix: str = ticket.REFS

@@ -174,7 +174,7 @@ class Publisher:
             files.replace_unsynced(path, lent)
 
     def _refs(self, branch: str) -> tuple[dict[str, str], str]:
-        """Return the refs of the clone that are part of a turn, and a sentence if there are too many."""
+        """Return the clone's refs that are part of a turn, and a message if some were left out."""
         own = self._repo.folder
         if os.path.lexists(os.path.join(own, "reftable")):  # only git can read it
             rows = self._repo.lines("for-each-ref", "--format=%(objectname) %(refname)", *CARRIED)
@@ -189,7 +189,7 @@ class Publisher:
         return kept, f"{len(found) - MOST_REFS} branches and checkpoints of the clone are not in the task's ref"
 
     def _state(self, lines: Mapping[str, bytes]) -> tuple[dict[str, bytes], str]:
-        """Return the state files, and a sentence about those that could not be included."""
+        """Return the state files, and a message about those that could not be included."""
         registry.refuse_links(self._workspace)
         found, size, left = dict[str, bytes](), 0, list[str]()
         for path in self._state_paths():

@@ -174,7 +174,10 @@ class Remote:
         return {n: said[change.ref].words for n, change in zip(tips, changes, strict=True) if not said[change.ref].done}
 
     def _delivered(self, update: Update, wait: Wait) -> str | Result:
-        """Return the commit of the branch to deliver, if it is the task's own work; "" if there is no branch."""
+        """Return the remote's commit that the delivery of a branch replaces; "" if it replaces none.
+
+        Return a Result instead if the commit is not the task's own work, or if rooda gave up.
+        """
         pause = FIRST_PAUSE
         while True:
             try:

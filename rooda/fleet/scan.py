@@ -41,7 +41,7 @@ class Scan:
     ) -> tuple[Leak, ...]:
         """Return the files of a turn that hold a secret.
 
-        `parents`: of the work commit; `changed`: git's list of files that changed in the work tree since the last
+        `parents`: the work commit's; `changed`: git's list of files that changed in the work tree since the last
         reading; `content`: the files of the chain commit.
         """
         if not self.patterns:
