@@ -135,7 +135,7 @@ def fast_forward(folder: str, commit: str) -> str:
 
 
 def busy(folder: str) -> bool:
-    """True if a git command is running in this folder."""
+    """True if a git command is running in this folder; False if that is unknown, because there is no /proc."""
     top = os.path.realpath(folder)
     for process in table.all_processes():
         try:

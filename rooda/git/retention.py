@@ -126,7 +126,10 @@ def turns(run: Iterable[Snapshot]) -> list[Turn]:
 
 
 def undo_position(run: Sequence[Snapshot]) -> int:
-    """Return the iteration that the last undo went back to; without an undo, the number after the last iteration."""
+    """Return the iteration from which the next undo counts back.
+
+    If the newest snapshot is an undo, that is the iteration to which it went back; else one after the last.
+    """
     newest = max(run, key=lambda snapshot: snapshot.number)
     return newest.iteration if newest.moment == UNDO else max(each.iteration for each in run) + 1
 

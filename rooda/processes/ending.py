@@ -84,7 +84,7 @@ def kill_all(living: Callable[[], list[int]], pause: Pause) -> bool:
 
 
 def await_deaths(pause: Pause) -> None:
-    """Wait until no live descendant is left, and kill those that remain."""
+    """Wait a fraction of a second for the end of all descendants, then kill those that remain."""
     for _ in range(100):
         if not living_below():
             return

@@ -57,14 +57,14 @@ def is_zombie(pid: int) -> bool:
 
 
 def all_processes() -> Iterator[ProcessInfo]:
-    """Yield all visible processes of the machine."""
+    """Yield all visible processes of the machine; none if there is no /proc."""
     for entry in os.listdir("/proc") if PROC else ():
         if entry.isdigit() and (info := info_of(int(entry))):
             yield info
 
 
 def cpu_seconds(pids: list[int]) -> float:
-    """Return the CPU time of these processes and their reaped children."""
+    """Return the CPU time of these processes and their reaped children; 0 if there is no /proc."""
     ticks = 0
     for pid in pids:
         try:
@@ -75,7 +75,7 @@ def cpu_seconds(pids: list[int]) -> float:
 
 
 def memory(pids: list[int]) -> int:
-    """Return the bytes of memory that these processes have in use; shared pages count for each of them."""
+    """Return the bytes of memory that these processes use; shared pages count for each. 0 if there is no /proc."""
     pages = 0
     for pid in pids:
         try:
