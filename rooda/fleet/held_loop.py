@@ -101,7 +101,7 @@ class HeldLoop:
         return self._hold() if "turn" in question else {}
 
     def _hold(self) -> Json:
-        """Publish the turn while the loop waits; return whether the loop continues."""
+        """Publish the turn while the loop waits; return the answer that lets the loop continue or end."""
         try:
             self._publish({})
         except Exception as problem:  # the leg raises it once the loop has ended

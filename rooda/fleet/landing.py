@@ -38,7 +38,7 @@ class Landing(NamedTuple):
 
 
 def land(wish: Json, on: Landing) -> Json:
-    """Land the completed tasks of a target; return the exit code and the output of the merge queue."""
+    """Land a target's completed tasks; return the merge queue's exit code and output, or why this worker refuses."""
     repository, target = str(wish["repository"]), str(wish["target"])
     places = (tickets.normalised(repository), tickets.normalised(on.own.state or repository))
     is_own = tickets.normalised(str(wish["state"])) in places or policy.allows(on.own.policy, str(wish["state"]))

@@ -162,7 +162,7 @@ def circle(drafts: Sequence[Draft]) -> list[str]:
 
 
 def name_of(key: str) -> str:
-    """Return a key for a message: without its prefix, `id:` or `text:`."""
+    """Return a key for a message: without its prefix, such as `id:`."""
     return key.partition(":")[2]
 
 
