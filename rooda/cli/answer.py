@@ -52,7 +52,9 @@ def _of_loop(here: Where, name: str, text: str) -> int:
         require_known(here, name)
         raise UsageProblem(f"'{name}' has no open question.", "See: rooda status")
     if not signing.has_key():
-        raise RoodaError(f"rooda can't sign the answer, and loops ignore unsigned ones: {signing.problem()}")
+        raise RoodaError(
+            "The answer was not sent: rooda can't sign it, and loops ignore unsigned messages.", signing.problem()
+        )
     asked.answer(here.workspace, loop.name, loop.kind, text)
     click.echo(f"Go on: {registry.KINDS[loop.kind].resume.format(name=loop.name)}")
     return OK

@@ -67,7 +67,7 @@ def _deliver(store: Store, task: Task, change: Edit) -> None:
         return
     kind, run = registry.OODA if task.kind == PROCEDURE else task.kind, os.path.basename(newest)
     if not signing.has_key():
-        raise RoodaError(f"The task was changed, but rooda can't sign the message to its loop: {signing.problem()}")
+        raise RoodaError("The task was changed, but rooda can't sign the message to its loop.", signing.problem())
     try:
         if note and registry.KINDS[kind].hears_notes:
             note = secrets.hide(note, secrets.forms(os.environ, (workspace,)))
