@@ -83,7 +83,7 @@ def facts_in(file: str, data: bytes) -> list[Fact]:
 
 
 def _facts_at(path: str) -> list[Fact]:
-    """Return what the file at this path starts or redirects, following links as the CLIs do."""
+    """Return the facts of one file: what it makes an agent CLI start or redirect. Follows links as the CLIs do."""
     kind, real = _kind(path), os.path.realpath(path)
     try:
         known = kind is None or kind.reader == FOLDER

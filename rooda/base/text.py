@@ -89,7 +89,7 @@ def escape_all_but_colours(text: str) -> str:
 
 
 def _escape(found: "re.Match[str]") -> str:
-    """Escape a character as Python does, but from DEL on as JSON does, so that printed JSON stays valid."""
+    """Escape a character as Python does, but DEL and above as JSON does, so that printed JSON stays valid."""
     code = ord(found[0])
     return f"\\u{code:04x}" if code >= 0x7F else ascii(found[0])[1:-1]
 

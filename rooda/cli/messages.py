@@ -174,8 +174,8 @@ def _leave(
         messages.leave(here.workspace, run, loop.kind, kind, text, limits)
     except OSError as problem:
         raise RoodaError(
-            f"{problem.filename} can't be written: {problem.strerror}",
-            "The loop continues, but does not get your message.",
+            f"The message was not sent: {problem.filename} can't be written: {problem.strerror}",
+            "The loop continues without it. Correct the problem and send it again.",
         ) from None
 
 

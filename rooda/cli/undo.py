@@ -247,7 +247,7 @@ def _repository(workspace: str) -> "Repo | None":
 
 
 def _prune_runs(here: Where, loop: str | None, dry_run: bool) -> None:
-    """Delete the folders of old sessions. A start and each resume have a folder each; each counts for `keep_runs`."""
+    """Delete the folders of old sessions. Every start or resume has its own folder and counts towards `keep_runs`."""
     most = int(configuration.load(here.workspace, here.config).table("loop")["keep_runs"])
     known = [*registry.resumable(here.workspace)]
     known += [each for each in registry.known(here.workspace) if lock.is_held(each.lock)]

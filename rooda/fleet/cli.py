@@ -62,7 +62,7 @@ def drain(ctx: click.Context, name: str, address: str | None, wait: bool) -> int
     if not any(done):
         say(f"{name} does not answer; other workers will get its tasks.")
         return FAILED
-    say(f"{name} takes no more tasks.")
+    say(f"{name} accepts no more tasks.")
     while wait and any(each["worker"] == name for each in _running(engine)):
         clock.sleep(0.5)
     return OK

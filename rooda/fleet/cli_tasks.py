@@ -77,7 +77,7 @@ _FURTHER: list[click.Parameter] = [
     click.Option(
         ["--pool"], default=ANYWHERE, show_default=True, metavar="NAME", help="The pool of workers that may run it.",
     ),
-    click.Option(["--batch"], default="", metavar="NAME", help="Count the task's cost as part of this batch."),
+    click.Option(["--batch"], default="", metavar="NAME", help="Count the task's cost towards this batch."),
     click.Option(["--batch-cost"], type=Value(AMOUNT), default=0.0, metavar="USD", help="Cost limit of the batch."),
     click.Option(
         ["--retries"], type=click.IntRange(0), default=1, show_default=True, metavar="N",

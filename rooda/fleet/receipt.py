@@ -34,7 +34,7 @@ class Receipts:
     """Reads the event logs of a workspace turn by turn."""
 
     def __init__(self, workspace: str) -> None:
-        """Begin at the logs' end: what they have now is published, or is from another worker."""
+        """Start at the end of the logs: earlier events are already published, or belong to another worker."""
         self._workspace = workspace
         self._offsets = {path: os.path.getsize(path) for path in self._logs()}
 

@@ -277,7 +277,7 @@ def _names(history: _History, path: str) -> list[str]:
 
 
 def _never_tracked(history: _History, names: Sequence[str]) -> set[str]:
-    """Return the names that no commit has; none, without asking git, if there are only one or two names."""
+    """Return the names that no commit has. With fewer than three names, skip the check and return an empty set."""
     if len(names) < 3:
         return set()
     tips = _lines(filter(None, (history.head, *history.left)))

@@ -31,7 +31,7 @@ def folder_of(workspace: str) -> str:
 def create(repo: Repo, procedure: str) -> Worktree:
     """Create a worktree at HEAD on a new branch; UsageProblem if git fails."""
     if repo.run("rev-parse", "--verify", "-q", "HEAD^{commit}").code:
-        raise UsageProblem(f"{repo.top} has no commit yet, and a worktree starts from one.", "Create a first commit.")
+        raise UsageProblem(f"{repo.top} has no commits yet; a worktree needs one.", "Create a first commit.")
     make_home(os.path.join(repo.workspace, ".rooda"), "worktrees")
     for number in range(1, TRIES):
         own = _worktree(repo, f"{procedure}-{number}")

@@ -205,7 +205,7 @@ class Board:
         return before[1]
 
     def _row(self, here: Where, run: PastRun) -> Json:
-        """Return the row of a finished run; make it again only if the run's logs have changed."""
+        """Return the row of a finished run; rebuild it only if the run's logs have changed."""
         seen = tuple((session.path, session.last.get("seq")) for session in run.sessions)
         key = (here.workspace, seen, len(run.deleted))
         if key not in self._rows:

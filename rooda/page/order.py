@@ -1,4 +1,4 @@
-"""Runs `rooda` commands for the page, each in its own session, so that they continue if the page ends."""
+"""Runs `rooda` commands for the page, each in its own session, so that they outlive the page's server."""
 
 import asyncio
 import os

@@ -230,7 +230,7 @@ def _accept(line: socket.socket, door: _Door, children: set[int]) -> None:
 
 
 def _connect(line: socket.socket, client: socket.socket, door: _Door) -> None:
-    """Connect a client to the host that it requests, if the rules allow it, until both sides have closed."""
+    """Relay a client to the door's target, or to the host that it requests if the rules allow it, until both close."""
     first = b""
     client.settimeout(_CONNECT)
     try:

@@ -174,7 +174,7 @@ class GuardedFiles:
         return {*found, *([head] if self._existed(repo, head) else [])} - {self._head}
 
     def _existed(self, repo: Repo, commit: str) -> bool:
-        """True if HEAD, or a known commit of a branch or tag, contained this commit before the processes started."""
+        """True if this commit was reachable from HEAD or a known tip before the processes started."""
         if self._head and repo.run("merge-base", "--is-ancestor", commit, self._head).code == 0:
             return True
         rows = repo.lines("for-each-ref", "--format=%(objectname)", f"--contains={commit}")

@@ -67,7 +67,7 @@ class Trial:
         return found or (OUTSIDE,)
 
     def _search(self, command: str) -> tuple[str, ...] | None:
-        """Open all that the gate could need, step by step; then find out what it needs. None if nothing helps."""
+        """Widen the sandbox until the gate passes; return the [sandbox] lines it needs, None if not found."""
         until = clock.monotonic() + SEARCH
         here = [Need("hosts", f"localhost:{port}") for port in listening_ports()[:MOST_PORTS]]
         here += [Need("read", path) for path in listening_sockets(self._workspace)]

@@ -217,7 +217,7 @@ def _is_done(mark: str) -> bool:
 
 
 def _box_items(lines: list[_Line], pattern: "re.Pattern[str]") -> Iterator[_Box]:
-    """Yield the outermost boxes or bullets, each with the lines below that are indented more."""
+    """Yield the outermost check boxes or bullets, each with the more deeply indented lines below it."""
     section, phase, place, skipped = "", "", 0, False
     while place < len(lines):
         line = lines[place]

@@ -70,7 +70,7 @@ def all_of(everything: Sequence[bytes]) -> dict[bytes, int]:
 
 
 def needed(everything: Sequence[bytes], data: bytes) -> dict[bytes, int]:
-    """Return the tokens and ranks that this text can need: tiktoken looks up only byte sequences of the text.
+    """Return the tokens that this text may need, with their ranks: tiktoken looks up only substrings of the text.
 
     Tokens whose first five bytes are not in the text are left out, so that building the encoder takes a tenth of the
     time. tiktoken requires all single bytes.

@@ -24,7 +24,7 @@ NEVER = float("inf")
 
 
 class Note(NamedTuple):
-    """The facts at the start of a run (`is_open`), or the changes found at its end. Paths are the current ones."""
+    """Facts at the start of a run (`is_open`) or changes found at its end; moved folders have their new paths."""
 
     path: str
     data: dict[str, Any]

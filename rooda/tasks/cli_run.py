@@ -78,7 +78,7 @@ def run(
         return OK
     if os.environ.get("ROODA_RUN"):
         raise UsageProblem(
-            "An agent can't start `rooda tasks run` inside the run that it works for.", "Type it in another terminal."
+            "An agent can't start `rooda tasks run` from inside its own run.", "Run it in another terminal."
         )
     if any(typed.values()) and not land:
         raise UsageProblem("--yes and --no-gates need --land.")

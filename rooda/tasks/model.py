@@ -177,7 +177,7 @@ def lost(task: Task, tasks: Mapping[int, Task]) -> list[int]:
 
 
 def waiting_for_landing(tasks: Mapping[int, Task]) -> list[Task]:
-    """Return the waiting tasks that wait only for the landing of completed tasks."""
+    """Return the waiting tasks whose unmet dependencies are all completed but not landed yet."""
     waiting = (task for task in tasks.values() if task.state == WAITING)
     return [
         task

@@ -174,7 +174,7 @@ def test_worktree_needs_a_commit_and_a_repository(ws: Workspace) -> None:
     assert none.code == 2 and "git init" in none.err
     ws.git("init", "-q")
     empty = ws.rooda("build", "--worktree")
-    assert empty.code == 2 and "no commit yet" in empty.err
+    assert empty.code == 2 and "no commits yet" in empty.err
     ws.git("commit", "-q", "--allow-empty", "-m", "x")
     both = ws.rooda("build", "--worktree", "--resume")
     assert both.code == 2 and "mutually exclusive" in both.err

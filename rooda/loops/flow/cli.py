@@ -98,13 +98,13 @@ run = click.Command(
             flag_value="",
             metavar="[RUN]",
             shell_complete=tab_runs,
-            help="Resume RUN, or without RUN an open run.",
+            help="Resume RUN. Without RUN, resume the open run, or choose one if there are several.",
         ),
         _limit(),
         click.Option(
             ["--new", "--fresh", "new"], is_flag=True, help="Start a new run and leave unfinished runs as they are."
         ),
-        click.Option(["-y", "--yes"], is_flag=True, help="The same as --allow-dirty and --commit-setup."),
+        click.Option(["-y", "--yes"], is_flag=True, help="Same as --allow-dirty --commit-setup."),
         click.Option(["--allow-dirty"], is_flag=True, help="Include uncommitted changes in the run's first commit."),
         click.Option(["--commit-setup"], is_flag=True, help="First commit new or changed flow files on this branch."),
         options.worktree(),

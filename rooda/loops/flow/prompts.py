@@ -105,7 +105,7 @@ LONGEST = 4_000  # most characters quoted from a controller's section or a senso
 
 
 class Ended(NamedTuple):
-    """A node that has ended, as needed for its result file."""
+    """Facts about a node that has ended, for its result file."""
 
     id: str
     max_iterations: int

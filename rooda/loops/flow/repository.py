@@ -35,7 +35,7 @@ def find(workspace: str) -> Repo:
 def require_ready(repo: Repo) -> None:
     """Raise UsageProblem if a run would fail later because of the repository's state."""
     if repo.run("rev-parse", "--verify", "-q", "HEAD^{commit}").code:
-        raise UsageProblem("This repository has no commit yet, and a flow starts from one.", "Make a first commit.")
+        raise UsageProblem("This repository has no commits yet; a flow needs one.", "Make a first commit.")
     for name, what in UNFINISHED.items():
         if os.path.lexists(os.path.join(repo.folder, name)):
             raise UsageProblem(f"In this work tree, {what} is unfinished.", "Finish or abort it, then start the flow.")

@@ -240,7 +240,7 @@ def _continue(prepared: Prepared, run: FlowRun, held: lock.Lock | None) -> int:
     missing = [path for path in run.state["execution-stack"] if in_chain(root, str(path)) is None]
     if missing:
         what = f"{run.id} is at {missing[-1]}, which .ai-loop/flow.yaml no longer has; nothing was started."
-        raise ConfigProblem(what, "Restore the node, or start a new run.")
+        raise ConfigProblem(what, "Restore the node there, or start a new run: rooda flow run --new …")
     if run.state.get("flow-sha256", prepared.topology.sha256) != prepared.topology.sha256:
         text = f".ai-loop/flow.yaml has changed since {run.id} began; the run continues with the new one."
         launch.warn(prepared.screen, text)

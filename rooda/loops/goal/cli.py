@@ -141,7 +141,7 @@ def _plain() -> list[click.Parameter]:
 VERBS: dict[str, tuple[str, str, Callable[[], list[click.Parameter]]]] = {
     "run": ("start:run", "Work on SPEC until its criteria hold, or a limit is reached.", _run),
     "continue": ("resume:continue_", "Resume a goal that paused or crashed.", _continue),
-    "resume": ("resume:continue_", "The same as continue.", _continue),
+    "resume": ("resume:continue_", "Same as continue.", _continue),
     "status": ("commands:status", "Show the goal's criteria as a table: type, met, evidence, since.", _plain),
     "cancel": ("commands:cancel", "End the goal and delete its state files.",
                lambda: [_flag("--keep-state", help="Keep the state files.")]),

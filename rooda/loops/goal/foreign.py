@@ -1,4 +1,4 @@
-"""Finds files in `.loop` that rooda did not write, and keeps them when a new goal needs their places."""
+"""Finds files in `.loop` that rooda did not write, and renames them when a new goal needs their paths."""
 
 import os
 from typing import Any, NamedTuple

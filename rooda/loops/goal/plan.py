@@ -1,4 +1,4 @@
-"""Reads plans written by an agent or the user, tolerantly, and lists their unclear parts."""
+"""Leniently reads plans written by an agent or the user, and lists their unclear parts."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple

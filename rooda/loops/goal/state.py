@@ -175,7 +175,7 @@ def step_class(state: GoalState) -> str:
 
 
 def cost_text(spent: Spent, blind: bool = False) -> str:
-    """Format the cost with two decimals: `~` marks an estimate; `$?`, not `$0.00`, an unknown cost."""
+    """Format the cost with two decimals, with `~` if it is an estimate; `$?` (not `$0.00`) if it is unknown."""
     if (spent.unknown and not spent.cost) or (blind and not spent.calls):
         return "$?"
     return f"{'~' if spent.estimated else ''}${spent.cost:.2f}"

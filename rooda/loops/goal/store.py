@@ -71,7 +71,7 @@ class GoalStore:
             pass  # leftover files do no harm
 
     def carry(self, scope: Scope, state: Any) -> Any:
-        """Save the state; state.json is written last, so that no other file is older than state.json."""
+        """Save the state; state.json is written last, so that the other files are never behind it."""
         state = self._limited(state)
         self.last = shown = self._shown(state)
         if shown == self._written:

@@ -165,7 +165,7 @@ new = click.Command(
 )
 
 
-run = click.Command("run", callback=_new, params=new.params, help=new.help, short_help="The same as new.")
+run = click.Command("run", callback=_new, params=new.params, help=new.help, short_help="Same as new.")
 
 
 @click.pass_context

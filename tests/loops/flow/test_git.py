@@ -81,7 +81,7 @@ def test_a_repository_without_a_commit(bare: Workspace) -> None:
     flow.put(flow.levels)
     bare.git("init", "-q", "-b", "main")
     ran = flow.run()
-    assert ran.code == 2 and "no commit yet" in ran.err
+    assert ran.code == 2 and "no commits yet" in ran.err
 
 
 def test_a_branch_that_blocks_the_namespace(flow: Flow) -> None:
