@@ -136,7 +136,7 @@ _ASSIGNED = re.compile(
 )
 _ASSIGNED_MARKERS = (
     *("PASSW", "SECRET", "TOKEN", "_KEY", "APIKEY", "_PASS", "_PWD", "CREDENTIAL", "PASSPHRASE", "JWT"),
-    *("passw", "Passw", "secret", "Secret", "_token", "Token", "api_key", "apiKey", "api-key", "access_key"),
+    *("passw", "Passw", "secret", "Secret", "token", "Token", "api_key", "apiKey", "api-key", "access_key"),
     *("accessKey", "auth_key", "private_key", "passphrase"),
 )
 _STRONG = re.compile("api|secret|token|passw|passphrase|private|credential|auth|jwt|pwd|access", re.I)
@@ -156,7 +156,7 @@ _LONGEST_BEGINNING = max(map(len, _BEGINNINGS))
 SIGNS = (
     *("sk-", "_live_", "_test_", "gh", "AKIA", "ASIA", "xox", "xapp-", "eyJ", "Key", "_KEY", "_key", "-key"),
     *("hooks", "_pat_", "whsec_", "AIza", "ya29.", "npm_", "hf_", "gsk_", "xai-", "pypi-", "SG.", "earer ", "EARER "),
-    *("-----BEGIN ", "assw", "passph", "PASS", "_PWD", "SECRET", "ecret", "TOKEN", "Token", "_token", "APIKEY"),
+    *("-----BEGIN ", "assw", "passph", "PASS", "_PWD", "SECRET", "ecret", "TOKEN", "Token", "token", "APIKEY"),
     *("CREDENTIAL", "JWT", "asic ", "uthorization", "_v1_", "hvs.", "hvb.", "hvr.", "gl"),
     *("X-Amz", "shp", "sq", "SK", "key-", "dapi", "_oat_", "dp.", "pscale_", "sntry"),
     *("lsv2_", "ATATT", "ATCTT", "ATBB", "GOCSPX", "pplx-", "pcsk_", "figd_", "PMAK", "NRAK", "tvly-", "HRKU"),
@@ -194,7 +194,7 @@ def line_may_have(line: bytes) -> bool:
     """
     if b'"sha256": "' in line:
         line = _SHA256.sub(b"", line)
-    return _zeroed_may_have(line.translate(_ZEROS))
+    return _zeroed_may_have(line.translate(_ZEROS).replace(b'"tokens": 0', b""))  # a count of every prompt
 
 
 _SHA256 = re.compile(rb'"sha256": "[0-9a-f]{64}"')

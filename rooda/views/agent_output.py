@@ -56,7 +56,7 @@ class Tail:
                 while chunk := file.read(_CHUNK):
                     self._offset += len(chunk)
                     if self._reader:
-                        self._write(secrets.hide(self._reader(chunk), self.hidden))
+                        self._write(self._shown(self._reader(chunk)))
                         continue
                     self._fresh_line = chunk.endswith(b"\n")
                     self._write(self._shown(self._decoder.decode(chunk)))
