@@ -264,7 +264,8 @@ class Leg:
     # The loop
 
     def _loop_environment(self) -> dict[str, str]:
-        return preparation.environment(self._host.environ, self._slot)
+        project = os.path.normpath(os.path.join(self._mirror.folder, self._ticket.prefix))
+        return preparation.environment(self._host.environ, self._slot, project)
 
     def _work(self, workspace: str, config: str) -> Json:
         self._workspace, self._config = workspace, config

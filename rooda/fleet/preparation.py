@@ -14,6 +14,7 @@ from rooda.fleet.ticket import Ticket
 from rooda.git import command
 from rooda.loops import configuration, registry
 from rooda.processes import supervise
+from rooda.run.budgets import PROJECT
 from rooda.settings import agents, layers, setup
 from rooda.tasks import model, work
 from rooda.tasks.model import Task
@@ -89,10 +90,13 @@ def start_words(home: str, task: Task, config: str) -> list[str]:
     return ["--config", config, *started]
 
 
-def environment(environ: Mapping[str, str], slot: int) -> dict[str, str]:
-    """Return the environment of the loop. It has no credentials of git, so agents and gates have none either."""
+def environment(environ: Mapping[str, str], slot: int, project: str) -> dict[str, str]:
+    """Return the environment of the loop. It has no credentials of git, so agents and gates have none either.
+
+    `project`: what `[budget] project` counts together: the mirror, and the path of the workspace in the repository.
+    """
     env = walled(policy.without_credentials(environ))
-    return {**env, work.SLOT: str(slot), work.ON_LIMIT: "stop", IN_TASK: "1"}
+    return {**env, work.SLOT: str(slot), work.ON_LIMIT: "stop", IN_TASK: "1", PROJECT: project}
 
 
 def walled(environ: Mapping[str, str]) -> dict[str, str]:

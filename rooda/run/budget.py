@@ -17,13 +17,24 @@ from rooda.run import history, installed
 from rooda.run.budgets import Purse, first_limit, has_limit, shared
 from rooda.run.messages import Inbox
 from rooda.run.setup import Setup
-from rooda.run.spending import BudgetUse, Spent, Used, add, dollars, in_words, plus, reached_limit, total, uncounted
+from rooda.run.spending import (
+    BudgetUse,
+    Spent,
+    Used,
+    add,
+    dollars,
+    in_words,
+    plus,
+    reached_limit,
+    remedy,
+    total,
+    uncounted,
+)
 
 Wait = Callable[[float, str], None]  # arguments: end of the wait, account
 Warn = Callable[[str], None]
 _RAISE = "No further agent is started. Resume with a higher limit."
-_LOST = "No further agent is started."
-_TOMORROW = "No further agent is started. Resume tomorrow, or with a higher limit."
+_STOPPED = "No further agent is started."
 _UNKNOWN = (
     "the usage of a call is unknown, since the transcript or the event log disappeared;"
     " price such calls with [budget] unknown_call"
@@ -194,5 +205,5 @@ def _hint(cause: Cause) -> str:
     if cause.kind == "account":
         return "No further agent is started. Resume then, or with another --agent."
     if cause.lost or cause.problem:
-        return _LOST  # also for a loop that another worker continues
-    return _TOMORROW if cause.budget in ("day", "agent") else _RAISE
+        return _STOPPED  # also for a loop that another worker continues
+    return f"{_STOPPED} Before you resume: {before}." if (before := remedy(cause)) else _RAISE

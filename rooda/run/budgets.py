@@ -17,6 +17,7 @@ PERCENT = 0.9
 
 
 GROUP = "ROODA_TASKS_BUDGET"  # variable with the id of a `rooda tasks run` and its limit in dollars, as ID:LIMIT
+PROJECT = "ROODA_BUDGET_PROJECT"  # variable with the project of a loop that a worker of the fleet starts
 RUN = "run"  # the budget that this variable sets
 
 

@@ -16,11 +16,11 @@ from rooda.agents.records import Agent, Reply
 from rooda.base import clock, dirs, files, json
 from rooda.base.json import Json
 from rooda.errors import Cause, UsageProblem
-from rooda.git.traces import in_main_tree
+from rooda.git import traces
 from rooda.processes import lock, table
 from rooda.run import folder as run_folder
 from rooda.run import history
-from rooda.run.budgets import Moment, Paid, Purse, Reservation, Spending, first_limit, has_limit, reached
+from rooda.run.budgets import PROJECT, Moment, Paid, Purse, Reservation, Spending, first_limit, has_limit, reached
 from rooda.run.events import NAME, encoded
 from rooda.run.history import Pricing
 from rooda.run.setup import Budgets
@@ -48,7 +48,7 @@ class CostLedger(Purse):
     def __init__(self, place: Place, budgets: Budgets, prices: Pricing, warn: Warn) -> None:
         self._place = place._replace(workspace=os.path.realpath(place.workspace))
         self._budgets, self._prices, self._warn, self._warned = budgets, prices, warn, False
-        self._project = in_main_tree(place.workspace)
+        self._project = os.environ.get(PROJECT) or project_of(place.workspace)
         self._home = dirs.state("ledger")
         self._accounts: dict[str, str] = {}  # account, keyed by agent
         self._reserved: dict[str, Reservation] = {}  # keyed by call
@@ -305,6 +305,20 @@ def open_sessions() -> list[Json]:
     """Return the records of all sessions that have not been settled: their workspace, loop, name and run."""
     home = dirs.state("ledger", "open")
     return [_read(os.path.join(home, name)) for name in (files.list_if_readable(home) if home else ())]
+
+
+def project_of(workspace: str) -> str:
+    """Return the path that a workspace has in the main work tree of its repository, also for the clone of a task."""
+    top = traces.clone_around(workspace)
+    if not top:
+        return traces.in_main_tree(workspace)
+    from rooda.git import clones
+
+    loan, inner = clones.loan_of(top), os.path.relpath(os.path.realpath(workspace), top)
+    if loan is None:
+        return traces.in_main_tree(workspace)
+    lender = os.path.dirname(loan.common) if os.path.basename(loan.common) == ".git" else loan.lender
+    return traces.in_main_tree(os.path.join(lender, inner))
 
 
 def calls_of(workspace: str, name: str | None = None) -> Iterator[Used]:

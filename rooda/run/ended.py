@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from rooda.base.json import Json
 from rooda.errors import FAILED, OK, TERMINATED, UNDECIDED, UNFINISHED
 from rooda.errors import INTERRUPTED as INTERRUPTED_CODE
-from rooda.run.spending import LIMIT_OPTIONS, cause_of, in_words
+from rooda.run.spending import LIMIT_OPTIONS, cause_of, in_words, remedy
 
 _OF_CODE = {OK: "done", FAILED: "failed", UNFINISHED: "paused", UNDECIDED: "needs_person"}
 _AT_LIMIT = {"account": ["limit"], "cost": ["budget"], "tokens": ["budget"], "time": ["budget"]}  # by kind of cause
@@ -108,7 +108,8 @@ def at_limit(ended: Json | None) -> str:
     if found.get("reason") not in _LIMITS:
         return ""
     cause = cause_of(found)
-    return (in_words(cause) if cause else "") or str(found.get("note", ""))
+    text = (in_words(cause) if cause else "") or str(found.get("note", ""))
+    return f"{text}; {before}" if (before := remedy(cause)) else text
 
 
 def needs_more(ended: Json) -> bool:

@@ -172,6 +172,18 @@ def _budget_in_words(cause: Cause) -> str:
     return f"{name} reached: {dollars(cause.used)} of {dollars(cause.limit)}{reserved}"
 
 
+_REMEDIES = {
+    "day": "wait until tomorrow, or raise [budget] day",
+    "project": "raise [budget] project",
+    "agent": "wait until tomorrow, or raise the agent's budget_day",
+}
+
+
+def remedy(cause: Cause | None) -> str:
+    """Return what must change before a run that a budget of all runs paused can go on; "" for any other cause."""
+    return _REMEDIES.get(cause.budget, "") if cause and not cause.problem else ""
+
+
 def cause_facts(cause: Cause | None) -> Json:
     """Return the field `cause` of `run.ended`, without empty keys."""
     return {"cause": {key: value for key, value in cause._asdict().items() if value}} if cause else {}

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from rooda.errors import FAILED, INTERRUPTED, OK, TERMINATED, UNDECIDED, UNFINISHED, USAGE, Cause
 from rooda.run.budgets import RUN
-from rooda.run.spending import in_words
+from rooda.run.spending import in_words, remedy
 from rooda.tasks import model
 from rooda.tasks.model import Process, Task
 
@@ -100,7 +100,7 @@ def _unfinished(task: Task, facts: Facts, tomorrow: str) -> Task:
         return task._replace(state=model.WAITING, until=tomorrow, account=cause.account, reason=in_words(cause))
     if cause and cause.budget == RUN:
         return task._replace(state=model.WAITING, reason=in_words(cause))
-    reason = in_words(cause) if cause else facts.reason
+    reason = "; ".join(filter(None, (in_words(cause), remedy(cause)))) if cause else facts.reason
     return task._replace(state=model.PARKED, parked_by="limit", reason=reason or "its loop is paused")
 
 

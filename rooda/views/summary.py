@@ -7,7 +7,7 @@ from typing import NamedTuple
 from rooda.base.json import Json
 from rooda.base.text import counted, first_line, format_number, format_seconds, truncate
 from rooda.errors import Cause
-from rooda.run.spending import LIMIT_OPTIONS, cause_of, dollars, in_words
+from rooda.run.spending import LIMIT_OPTIONS, cause_of, dollars, in_words, remedy
 from rooda.views.lines import Line, listed
 from rooda.views.why import SIGNALS
 
@@ -38,7 +38,7 @@ def summary(record: Json, words: Words) -> list[Line]:
         row("changes", _changes(facts)),
         row("cost", _cost(facts)),
         row("sandbox", sandbox),
-        row("next", next_command(record, words.next), whole=True),
+        row("next", _next(record, words.next), whole=True),
     ]
     return [Line("info", each, to_stderr=True) for each in rows if each]
 
@@ -121,6 +121,12 @@ def _sandbox(facts: Json) -> str:
         if names := facts.get(key):
             parts.append(f"{what}: {listed([*map(str, names)])}")
     return "; ".join(parts)
+
+
+def _next(record: Json, of_kind: Callable[[Json], str]) -> str:
+    """Return the command that continues the run, and what the user must do before it, if a budget paused the run."""
+    command, before = next_command(record, of_kind), remedy(cause_of(record))
+    return f"{before}, then: {command}" if before and command else command
 
 
 def next_command(record: Json, of_kind: Callable[[Json], str]) -> str:

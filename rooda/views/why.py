@@ -159,7 +159,9 @@ def _warnings(record: Json, own: LineMakers) -> Iterator[Reason]:
 def limits(record: Json) -> str:
     """Return the rule by which a cost, token, time or account limit ended the run; "" if the log has no cause."""
     cause = cause_of(record)
-    return (_OF_ALL_RUNS if cause.budget else _LIMITS.get(cause.kind, "")) if cause else ""
+    if cause is None:
+        return ""
+    return _BUDGETS.get(cause.budget, _OF_ALL_RUNS) if cause.budget else _LIMITS.get(cause.kind, "")
 
 
 def stopped(record: Json) -> str:
@@ -172,7 +174,12 @@ def stopped(record: Json) -> str:
 
 
 _OF_RUN = "money, tokens and time are counted over all sessions of a run, and tested before each call"
-_OF_ALL_RUNS = "a budget counts all runs of the user, and what running calls have reserved; tested before each call"
+_RESERVED = "and what running calls have reserved; tested before each call"
+_OF_ALL_RUNS = f"a budget counts all runs of the user, {_RESERVED}"
+_BUDGETS = {  # keyed by budget
+    "project": f"[budget] project counts all runs of the repository, its worktrees and its tasks, {_RESERVED}",
+    "run": f"--max-cost of `rooda tasks run` counts all its tasks, {_RESERVED}",
+}
 _LIMITS = {  # keyed by kind of cause
     "upgrade": "another version of rooda was installed; a process never runs code of two versions",
     "account": 'with on_limit = "stop", rooda does not wait for a usage limit to end',

@@ -76,6 +76,11 @@ def test_FL_02_FL_04_a_usage_limit_stops_the_next_call_on_every_machine(site: Si
     assert [len(began(site, word)) for word in ("limited", "working", "queued")] == [3, 2, 2]
     later = [*began(site, "limited")[1:], *began(site, "working")[1:], *began(site, "queued")]
     assert min(later) >= end - 1
+    for name in ("blue", "red"):  # one project on each machine, whatever the task
+        home = site.folder / "homes" / name
+        lines = [line for path in home.rglob("ledger/*.jsonl") for line in path.read_text().splitlines()]
+        (project,) = {json.loads(line)["project"] for line in lines}
+        assert project.startswith(f"{home}/") and "/tasks/" not in project, project
 
 
 CHECK = "if [ -e b.txt ] && [ -e c.txt ] && [ ! -e both.txt ]; then echo THEY DO NOT FIT; exit 1; fi"

@@ -73,7 +73,9 @@ def test_E_42_a_day_is_one_limit_for_all_workspaces(ws: Workspace) -> None:
     ran = ws.rooda("-C", other, "build", "-n", "5")
     assert ran.code == 4, ran.both
     assert "Daily budget reached: $2.25 of $2.00 (1 iteration completed" in ran.lines[-1]
-    assert ws.rooda("-C", other, "resume").code == 4 and len(ledger(ws)) == 3
+    ran = ws.rooda("-C", other, "resume")
+    assert ran.code == 4 and len(ledger(ws)) == 3
+    assert "wait until tomorrow, or raise [budget] day, then: rooda " in ran.err
     user_settings(ws, "[budget]\nday = 3.0\n")
     assert ws.rooda("-C", other, "resume").code == 4 and len(ledger(ws)) == 4
 
@@ -135,6 +137,9 @@ def test_E_42_a_project_has_a_limit_without_end(ws: Workspace) -> None:
     ran = ws.rooda("build", "-n", "9")
     assert ran.code == 4 and calls(ws) == 2
     assert "Project budget reached: $3.00 of $3.00" in ran.lines[-1]
+    before = "raise [budget] project"
+    assert f"next        {before}, then: rooda resume build" in ran.err and before in ws.rooda("status").out
+    assert "[budget] project counts all runs of the repository, its worktrees and its tasks" in ws.rooda("why").out
 
 
 def test_E_42_an_agent_has_a_limit_of_its_account(ws: Workspace) -> None:

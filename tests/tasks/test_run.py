@@ -318,6 +318,24 @@ def test_T_12_a_run_has_a_cost_limit_of_its_own(repo: Workspace) -> None:
     assert repo.rooda("tasks", "run", timeout=60).code == 0 and len(repo.calls) == 5
 
 
+def test_E_42_T_12_tasks_and_worktrees_belong_to_the_project_of_their_repository(repo: Workspace) -> None:
+    """Runs in the checkout, in a worktree and in the clones of two tasks share one `[budget] project`."""
+    paid(repo)
+    repo.sections["budget"] = "\n[budget]\nproject = 2.0\n"
+    repo.procedure(loop={"ai_cmd": None, "agent": "mine"})
+    repo.git("commit", "-qam", "budget")
+    assert repo.rooda("build", "-n", "1").code == 0
+    assert repo.rooda("build", "-n", "1", "--worktree").code == 0
+    for number in range(2):
+        repo.rooda("tasks", "add", f"Task {number}", "-n", "4")
+    done = repo.rooda("tasks", "run", "-j", "1", timeout=60)
+    assert done.code == 4 and len(repo.calls) == 4, done
+    assert done.out.count("parked: Project budget reached: $2.00 of $2.00; raise [budget] project") == 2
+    assert repo.rooda("build", "-n", "1", "--fresh").code == 4 and len(repo.calls) == 4
+    lines = [line for path in Path(repo.home).rglob("ledger/*.jsonl") for line in path.read_text().splitlines()]
+    assert {json.loads(line)["project"] for line in lines} == {os.path.realpath(repo.path)}
+
+
 def test_T_10_a_run_that_was_cut_off_is_resumed_with_all(repo: Workspace) -> None:
     """`resume --all` starts the scheduler, never its loops; `tasks stop` ends it, and then it stays ended."""
     repo.rooda("tasks", "add", "Long", "-n", "1")
