@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rooda.base import files
 from rooda.base.text import escape_line
 from rooda.errors import RoodaError, UsageProblem
+from rooda.git import traces
 from rooda.loops import registry
 from rooda.loops.options import items, place_of_tab
 from rooda.processes import lock
@@ -16,6 +18,8 @@ from rooda.settings.where import Where, parent_hint, valid_name, where
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
+
+TASKS_RUN = "rooda tasks run"
 
 
 def loop_of(here: Where, word: str) -> str:
@@ -77,6 +81,32 @@ def say_no_runs(here: Where, name: str | None) -> None:
 def say_parent_hint(workspace: str) -> None:
     if there := parent_hint(workspace):
         click.echo(there, err=True)
+
+
+def of_tasks(here: Where) -> str:
+    """Return a line about `rooda tasks run`, if it is active here, or about open tasks; "" if there are none."""
+    common = traces.folders(here.workspace)[2]
+    if not common or not os.path.exists(os.path.join(common, "rooda", "tasks", "log.jsonl")):
+        return ""
+    from rooda.tasks import store, view
+
+    place = store.place_of(here.workspace)
+    if lock.is_held(place.runner):
+        return f"`{TASKS_RUN}` is running here (pid {lock.owner(place.runner).get('pid', 'unknown')}): rooda tasks"
+    tasks = store.Store(place)
+    found = dict.fromkeys(view.command(task) for number in tasks.ids() if (task := tasks.look(number)))
+    commands = sorted(filter(None, found), key=lambda command: command != TASKS_RUN)
+    return f"There are open tasks (rooda tasks). To continue: {commands[0]}" if commands else ""
+
+
+def other_runs(here: Where) -> str:
+    """Return a line that says where the runs of tasks and worktrees are listed; "" if there are none."""
+    common = traces.folders(here.workspace)[2]
+    has_tasks = common and os.path.exists(os.path.join(common, "rooda", "tasks", "log.jsonl"))
+    has_worktrees = bool(files.list_folder(os.path.join(here.workspace, ".rooda", "worktrees")))
+    found = ["those of tasks (rooda tasks)"] if has_tasks else []
+    found += ["those in worktrees (rooda -C .rooda/worktrees/NAME runs)"] if has_worktrees else []
+    return f"Not listed: {' and '.join(found)}" if found else ""
 
 
 def say_if_unsigned(run: str) -> bool:

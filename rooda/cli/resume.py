@@ -90,7 +90,7 @@ def _only_candidate(here: Where) -> Loop:
     found = [*registry.resumable(here.workspace)] or _damaged(here)
     if not found:
         otherwise = "Start with `rooda build`, or see `rooda list`."
-        raise UsageProblem("Nothing to resume here.", parent_hint(here.workspace) or otherwise)
+        raise UsageProblem("Nothing to resume here.", parent_hint(here.workspace) or common.of_tasks(here) or otherwise)
     idle = [loop for loop in found if not _runs(here, loop)]
     return _one(idle or found)
 

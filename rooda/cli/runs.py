@@ -8,7 +8,7 @@ import click
 from rooda.base import clock
 from rooda.base.json import Json
 from rooda.base.text import columns, escape_line, truncate
-from rooda.cli.common import require_known, say_no_runs, tab_loops
+from rooda.cli.common import other_runs, require_known, say_no_runs, tab_loops
 from rooda.errors import OK
 from rooda.loops import registry
 from rooda.loops.past import facts, facts_of_deleted, live_runs
@@ -44,6 +44,8 @@ def runs(ctx: click.Context, name: str | None, as_json: bool) -> int:
         say_no_runs(here, name)
     else:
         _say_table(rows)
+    if not as_json and not name and (others := other_runs(here)):
+        click.echo(others, err=True)
     return OK
 
 

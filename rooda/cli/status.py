@@ -11,7 +11,7 @@ import click
 from rooda.base import clock
 from rooda.base.json import Json
 from rooda.base.text import counted, escape_line, format_seconds
-from rooda.cli.common import loop_of, require_known, say_parent_hint, tab_loops, warn_of_settings
+from rooda.cli.common import loop_of, of_tasks, require_known, say_parent_hint, tab_loops, warn_of_settings
 from rooda.errors import OK, UsageProblem
 from rooda.loops import registry
 from rooda.loops.overview import Found, Overview, for_people
@@ -25,6 +25,7 @@ from rooda.views.status_table import Row, table
 
 FEW = 3  # on a terminal, more loops than this are shown as a table
 NOTHING = "Nothing is running here, and nothing can be resumed."
+NO_LOOP = "No loop is running in this folder, and none can be resumed."  # but there are tasks
 
 
 @click.command(short_help="Show what is running here, its progress, and what can be resumed.")
@@ -52,7 +53,9 @@ def status(ctx: click.Context, name: str | None, as_json: bool, watch: bool, eve
         from rooda.views.watching import watching
 
         return watching(_pictures(query, overview, found, as_json), as_json)
+    tasks = "" if as_json or query.name else of_tasks(here)
     lines = [json.dumps(_rows(found), indent=2)] if as_json else _lines(query, found)
+    lines = [*(lines if lines != [NOTHING] or not tasks else [NO_LOOP]), *filter(None, [tasks])]
     click.echo("\n".join(lines))
     if not as_json and not query.is_table and not query.name and not any(row.running for row, _ in found):
         _say_last_run(here, found)

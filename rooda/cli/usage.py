@@ -13,7 +13,7 @@ from rooda.errors import OK, UsageProblem
 from rooda.loops import registry
 from rooda.loops.configuration import prices
 from rooda.run import cost_ledger
-from rooda.run.spending import Used, dollars, usage_row
+from rooda.run.spending import Used, dollars, total, usage_row
 from rooda.settings.where import valid_name, where
 
 VERSION = 2  # of the object printed by --json: keys may be added, but not changed
@@ -31,17 +31,23 @@ _BY: dict[str, Callable[[Used], str]] = {
 @click.argument("name", required=False, shell_complete=tab_loops)
 @click.option("--since", metavar="WHEN", help="Only calls since WHEN: 2026-03-01, 2026-03-01T12:00 (UTC), 7d, 12h.")
 @click.option("--by", type=click.Choice([*_BY]), default="loop", help="Group the calls by this.", show_default=True)
+@click.option("--project", "whole", is_flag=True, help="Also count the repository's tasks and worktrees.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
-def usage(ctx: click.Context, name: str | None, since: str | None, by: str, as_json: bool) -> int:
+def usage(ctx: click.Context, name: str | None, since: str | None, by: str, whole: bool, as_json: bool) -> int:
     """Sum up what the agents of this workspace used, including failed and killed calls. Days are local.
+
+    --project adds the calls in the clones of tasks and in worktrees, as [budget] project does.
 
     Cost is what the agent's CLI reported, else tokens times the price in [prices]; else it is unknown, not 0.
     """
     start = start_of(since) if since else ""
     here = where(ctx)
-    calls = cost_ledger.all_calls(here.workspace, valid_name(name) if name else None, start, partial(prices, here))
-    if name and not calls:
+    name = valid_name(name) if name else None
+    calls = cost_ledger.all_calls(here.workspace, name, start, partial(prices, here))
+    others = cost_ledger.calls_elsewhere(here.workspace, name, start)
+    calls += others if whole else []
+    if name and not calls and not others:
         require_known(here, name)
     rows = [usage_row(key, group) for key, group in _grouped(calls, _BY[by]).items()]
     if as_json:
@@ -52,7 +58,16 @@ def usage(ctx: click.Context, name: str | None, since: str | None, by: str, as_j
         click.echo(_table([*rows, usage_row("total", calls)] if len(rows) > 1 else rows, by))
     else:
         click.echo("No agent calls recorded here.")
+    if others and not whole and not as_json:
+        click.echo(_left_out(others), err=True)
     return OK
+
+
+def _left_out(calls: list[Used]) -> str:
+    spent = total(calls)
+    cost = "cost unknown" if spent.known_cost is None else dollars(spent.cost)
+    what = f"{counted(spent.calls, 'call')} of the repository's tasks and worktrees, {cost}"
+    return f"Not included: {what}. To include them: rooda usage --project"
 
 
 def local_day(ts: str) -> str:

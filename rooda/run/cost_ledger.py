@@ -333,6 +333,21 @@ def calls_of(workspace: str, name: str | None = None) -> Iterator[Used]:
         return
 
 
+def calls_elsewhere(workspace: str, name: str | None, since: str) -> list[Used]:
+    """Return the calls of the other workspaces of a project from the ledger: clones of tasks, and worktrees."""
+    real, project, home = os.path.realpath(workspace), project_of(workspace), dirs.state("ledger")
+    found = list[Used]()
+    try:
+        for record in records(home) if home else ():
+            is_elsewhere = record.get("project") == project and record.get("workspace") != real
+            wanted = is_elsewhere and name in (None, record.get("name"), record.get("run"))
+            if wanted and (used := history.call_of(record, record)) and used.ts[:19] >= since[:19]:
+                found.append(used)
+    except OSError:
+        pass
+    return found
+
+
 def all_calls(workspace: str, name: str | None, since: str, prices: Pricing) -> list[Used]:
     """Return all calls of a workspace since a timestamp: from its logs, and from the ledger if a log was deleted."""
     deleted = (call for call in deleted_calls(workspace, name) if call.ts[:19] >= since[:19])

@@ -102,7 +102,7 @@ def no_agent_text(settings: Settings, table: str = "[procedures.P]") -> str:
             "  ROODA_LOOP_AGENT=NAME             in the environment (or ROODA_LOOP_AI_CMD)",
             "  rooda init                        writes a rooda.toml with the agent found on this machine",
             f"Available agents: {', '.join(agents(settings)) or 'none'}",
-            _on_this_machine(settings),
+            on_this_machine(settings),
         )
     )
 
@@ -112,7 +112,8 @@ def line_to_write(settings: Settings, name: str) -> str:
     return f"Write this line under [loop] of {workspace_file(settings.workspace)}: agent = {toml_value(name)}"
 
 
-def _on_this_machine(settings: Settings) -> str:
+def on_this_machine(settings: Settings) -> str:
+    """Return a sentence about the agents that are installed, and how to choose one."""
     from rooda.settings.detect import installed_agents
 
     found = installed_agents()

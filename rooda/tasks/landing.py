@@ -65,10 +65,12 @@ class Queue:
         """Land the completed tasks that can land; return the exit code. Raises Undecided if another landing runs."""
         with alone(self._store, self._wishes.patient):
             self._recover()
-            names = [*self._shelf.targets(), *queue.targets(self._store.all().values())]
-            for name in dict.fromkeys(names):
-                if self._wishes.target in ("", name):
-                    self._land_target(name)
+            found = dict.fromkeys([*self._shelf.targets(), *queue.targets(self._store.all().values())])
+            names = [name for name in found if self._wishes.target in ("", name)]
+            for name in names:
+                self._land_target(name)
+            if not names:
+                self._say(queue.NOTHING)
             sync.carry_back(self._store, os.environ, self._say)
         for line in self._shelf.commands():
             self._say(line)

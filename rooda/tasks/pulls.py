@@ -53,6 +53,10 @@ class Pulls:
         """
         with alone(self._store), Signals() as signals:
             is_first = True
+            if not self._repo.lines("remote"):
+                raise _no_remote()
+            if not self._mine():
+                self._say(queue.NOTHING)
             while True:
                 self._code = OK
                 for task in self._mine():
@@ -111,10 +115,7 @@ class Pulls:
         own = self._config(f"branch.{target}.remote")
         chosen = next((name for name in (own, "origin", *names) if name in names), "")
         if not chosen:
-            raise UsageProblem(
-                "There is no remote repository for pull requests.",
-                "Add one: git remote add origin URL. Or land here: rooda tasks land",
-            )
+            raise _no_remote()
         merged = self._config(f"branch.{target}.merge") if own == chosen else ""
         return Remote(chosen, merged.removeprefix(HEADS) or target)
 
@@ -195,3 +196,10 @@ class Pulls:
 
         after = self._store.change(task.id, refused, "refused", why=refusal.text)
         self._note(task, f"{after.state}: {refusal.text}")
+
+
+def _no_remote() -> UsageProblem:
+    return UsageProblem(
+        "There is no remote repository for pull requests.",
+        "Add one: git remote add origin URL. Or land here: rooda tasks land",
+    )

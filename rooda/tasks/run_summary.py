@@ -14,11 +14,13 @@ def summary(before: Mapping[int, Task], tasks: Mapping[int, Task], seconds: floa
     every, earlier = [task for _, task in sorted(tasks.items())], {n for n, t in before.items() if t.is_over}
     landed = [task for task in every if task.state == model.LANDED and task.id not in earlier]
     refused = [task for task in every if not task.is_over and _is_refused(task, before.get(task.id))]
+    again = [task for task in landed if task.turnings.reopened > _reopened(before.get(task.id))]
     still = [task for task in every if not task.is_over and task not in refused]
     cost = sum(task.cost or 0.0 for task in every) - sum(task.cost or 0.0 for task in before.values())
     steps = [view.command(task) for task in (*refused, *still) if not model.lost(task, tasks)]
     step = next(iter(steps), "")
-    counts = f"{len(landed)} landed, {len(refused)} sent back, {len(still)} open"
+    after = f" ({len(again)} after {'it was' if len(again) == 1 else 'they were'} sent back)" if again else ""
+    counts = f"{len(landed)} landed{after}, {len(refused)} sent back, {len(still)} open"
     rows = [
         f"tasks: {counts} in {format_seconds(seconds)}",
         row("landed", ", ".join(str(task.id) for task in landed)),
@@ -28,6 +30,10 @@ def summary(before: Mapping[int, Task], tasks: Mapping[int, Task], seconds: floa
         row("next", f"{step} --land" if step == "rooda tasks run" else step, whole=True),
     ]
     return [escape_line(line) for line in rows if line]
+
+
+def _reopened(task: Task | None) -> int:
+    return task.turnings.reopened if task else 0
 
 
 def _is_refused(task: Task, before: Task | None) -> bool:

@@ -65,6 +65,7 @@ class Runner:
         step = Step(("-C", here.workspace, "--config", config), wishes.landing, store.place.folder)
         self._lander = Lander(wishes.land, step, say)
         self._held: set[int] = set()  # tasks that the user stopped during this run
+        self._has_started = False  # a loop or a landing
         self._over = ""  # why this run starts no more tasks
         self._general = ""  # an error that affects every task
         self._group = f"{os.getpid()}-{clock.file_stamp(clock.now())}"
@@ -96,22 +97,25 @@ class Runner:
         if self._general:
             raise UsageProblem(self._general)
         tasks = self._store.all()
-        self._report_unlanded(tasks)
+        if not self._report_unlanded(tasks) and not self._has_started and not self._over:
+            self._say("No task could start. See what they wait for: rooda tasks")
         code = model.exit_code(tasks.values())
         return UNFINISHED if code == OK and self._lander.code else code
 
-    def _report_unlanded(self, tasks: Mapping[int, Task]) -> None:
-        """Report tasks that wait for cancelled tasks or, if this run has no `--land`, for a landing."""
+    def _report_unlanded(self, tasks: Mapping[int, Task]) -> bool:
+        """Report tasks that wait for cancelled tasks or, if this run has no `--land`, for a landing; True if any."""
+        told = False
         for task in tasks.values():
             if task.state == model.WAITING and (lost := model.lost(task, tasks)):
                 names = ", ".join(map(str, lost))
-                what = f"Task {task.id} waits for {names}, cancelled."
+                told, what = True, f"Task {task.id} waits for {names}, cancelled."
                 self._say(f"{what} Change that: rooda tasks edit {task.id} --after …")
         held = [task.id for task in model.waiting_for_landing(tasks)]
         if held and not self._wishes.land:
             names = ", ".join(map(str, held[:8])) + (" …" if len(held) > 8 else "")
-            what = f"Task {names} waits" if len(held) == 1 else f"Tasks {names} wait"
+            told, what = True, f"Task {names} waits" if len(held) == 1 else f"Tasks {names} wait"
             self._say(f"{what} until others have landed. To land them: rooda tasks land, or rooda tasks run --land")
+        return told
 
     def _require_prefix(self) -> None:
         """Raise UsageProblem if a branch named `rooda`, for example, keeps git from creating `rooda/…`."""
@@ -133,6 +137,7 @@ class Runner:
             self._report_problems()
             self._end_questions(tasks)
             self._lander.offer(tasks, self._children)
+            self._has_started |= self._lander.works
             self._start_ready(tasks)
             upcoming = self._next_time(tasks)
             if not self._working and not self._lander.works and not (self._wishes.wait and upcoming and not self._over):
@@ -196,6 +201,7 @@ class Runner:
         self._memory.keep(claimed)
         if claimed.state != model.RUNNING:
             return
+        self._has_started = True
         slot = next(each for each in range(self._wishes.slots) if each not in self._slots.values())
         words = ["_task", self._here.workspace, self._config, str(task.id), str(os.getpid())]
         argv = [*detach.rooda_command(), *words]
@@ -251,7 +257,7 @@ class Runner:
     def _after(self, task: Task, ended: outcome.Ended) -> None:
         """Report the end of a loop. If its cause also affects other tasks, let these tasks or the whole run wait."""
         if ended.code == outcome.GENERAL:
-            self._over = self._general = self._general or ended.said
+            self._over = self._general = self._general or ended.text or ended.said
             return
         cause = ended.facts.cause
         if cause and cause.budget == budgets.RUN and not self._over:

@@ -13,7 +13,7 @@ NUMBERS = (0, 2, 3, 4)
 TASK, WAITS = 5, 6  # columns whose text is cut if the terminal is narrow
 NOTHING = "-"
 LOOP = "task"
-NARROWEST = 20  # characters that remain of a column whose text is cut
+NARROWEST = 13  # characters that remain of a task's branch, which `rooda tasks show` has whole
 
 
 def board(
@@ -28,7 +28,7 @@ def board(
     rows |= {number: (str(number), "damaged", *([NOTHING] * 4), why) for number, why in damaged.items()}
     cells = [HEAD, *(tuple(map(escape_line, rows[number])) for number in sorted(rows))]
     lines = columns(cells, NUMBERS)
-    for place, least in ((TASK, NARROWEST), (WAITS, NARROWEST)):
+    for place, least in ((TASK, NARROWEST), (WAITS, 2 * NARROWEST)):
         over = max(map(width, lines)) - room if room else 0
         if over > 0:
             longest = max(least, max(width(row[place]) for row in cells) - over)

@@ -171,7 +171,10 @@ def check(found: Settings, task: Task, workspace: str) -> None:
     kind, name = (registry.OODA, task.name) if task.kind == PROCEDURE else (task.kind, task.kind)
     agent = registry.kind(kind).setup(found, name).agent
     if agent is None:
-        raise ConfigProblem(agents.no_agent_text(found))
+        hint = (
+            "Set agent or ai_cmd under [loop] of rooda.toml, or give each task one: rooda tasks edit ID --agent NAME."
+        )
+        raise ConfigProblem("No agent is configured.", f"{hint} {agents.on_this_machine(found)}")
     preflight.find_program(agent, workspace)
 
 

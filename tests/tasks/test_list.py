@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from rooda.base.text import width
+from rooda.tasks.model import PARKED, Task
+from rooda.tasks.view import board
 from tests.kit.workspace import Workspace, until
 
 
@@ -106,6 +108,9 @@ def test_T_03_the_board_fits_80_columns(repo: Workspace) -> None:
     assert all(width(line) <= 80 for line in out.splitlines()), out
     assert out.splitlines()[0].split() == ["ID", "STATE", "ITER", "ELAPSED", "COST", "TASK", "WAITS", "FOR"]
     assert "task 1 to land" in out
+    parked = Task(1, "t", "t", "main", PARKED, branch=f"rooda/1-{'long-' * 8}", reason="conflicts with master")
+    rows = board([parked], {1: parked}, 80)
+    assert rows[1].endswith("you: conflicts with master") and "rooda/1-long" in rows[1]
 
 
 def test_T_03_a_damaged_task_does_not_hide_the_others(repo: Workspace) -> None:

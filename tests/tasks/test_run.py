@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from benchmarks.faults.steps import build
+from rooda.cli.status import NO_LOOP
 from tests.kit.needed import LINUX, needs
 from tests.kit.processes import marked
 from tests.kit.workspace import FAKE_AI, Workspace, until, waiting
@@ -82,11 +83,15 @@ def test_T_11_stop_leaves_a_task_for_the_next_run(repo: Workspace) -> None:
         repo.side(call, "sleep 60")
     running = repo.start("tasks", "run")
     repo.wait_calls(2)
+    assert "`rooda tasks run` is running here (pid " in repo.rooda("status").out
     assert repo.rooda("tasks", "stop", "1").code == 0
     assert repo.rooda("tasks", "cancel", "2").code == 0
     assert running.finish(30) == 4
     found = [task["state"] for task in json.loads(repo.rooda("tasks", "--json").out)]
     assert found == ["waiting", "cancelled"]
+    to_continue = "There are open tasks (rooda tasks). To continue: rooda tasks run"
+    assert repo.rooda("status").lines == [NO_LOOP, to_continue]
+    assert to_continue in repo.rooda("resume").err
     assert repo.rooda("tasks", "run", timeout=60).code == 0 and len(repo.calls) == 3
     found = [task["state"] for task in json.loads(repo.rooda("tasks", "--json").out)]
     assert found == ["completed", "cancelled"]
@@ -212,9 +217,26 @@ def test_T_16_what_stops_all_tasks_is_said_once(repo: Workspace) -> None:
     done = repo.rooda("tasks", "run", "-j", "1", env={"ROODA_LOOP_AI_CMD": "no-such-program"}, timeout=60)
     assert done.code == 2 and (done.out + done.err).count("no-such-program") == 1, done.out
     assert [task["state"] for task in board(repo)] == ["waiting", "waiting"] and not repo.calls
+    settings = repo.read("rooda.toml")
+    repo.procedure(loop={"ai_cmd": None})
+    done = repo.rooda("tasks", "run", "-j", "1", timeout=60)
+    assert done.code == 2 and "Error: No agent is configured. Set agent or ai_cmd under [loop]" in done.err, done
+    repo.write("rooda.toml", settings)
     repo.write("rooda.toml", repo.read("rooda.toml") + '\n[tasks]\nmin_free = "9000TB"\n')
     done = repo.rooda("tasks", "run")
     assert done.code == 4 and "min_free" in done.out and not repo.calls
+
+
+def test_E_16_T_16_a_run_or_landing_with_nothing_to_do_says_so(repo: Workspace) -> None:
+    """The program of a task's gate is missing: the task is parked, and its reason names `tasks edit`."""
+    repo.rooda("tasks", "add", "One", "-n", "1", "--gate", "no-such-program -q")
+    done = repo.rooda("tasks", "run", timeout=60)
+    assert done.code == 4 and "or correct the task's gates: rooda tasks edit ID --gate COMMAND" in done.out, done
+    done = repo.rooda("tasks", "run", timeout=60)
+    assert (done.code, done.out) == (4, "No task could start. See what they wait for: rooda tasks\n")
+    done = repo.rooda("tasks", "land")
+    assert (done.code, done.out) == (0, "There is no completed task to land. See all tasks: rooda tasks\n")
+    assert repo.rooda("tasks", "land", "--pr").code == 2
 
 
 def test_T_15_a_question_parks_its_task_until_the_answer(repo: Workspace) -> None:
@@ -334,6 +356,13 @@ def test_E_42_T_12_tasks_and_worktrees_belong_to_the_project_of_their_repository
     assert repo.rooda("build", "-n", "1", "--fresh").code == 4 and len(repo.calls) == 4
     lines = [line for path in Path(repo.home).rglob("ledger/*.jsonl") for line in path.read_text().splitlines()]
     assert {json.loads(line)["project"] for line in lines} == {os.path.realpath(repo.path)}
+    own = repo.rooda("usage")
+    assert own.err.splitlines()[-1] == (
+        "Not included: 3 calls of the repository's tasks and worktrees, $1.50. To include them: rooda usage --project"
+    )
+    assert json.loads(repo.rooda("usage", "--project", "--json").out)["total"]["cost"] == 2.0
+    tasks, worktrees = "those of tasks (rooda tasks)", "those in worktrees (rooda -C .rooda/worktrees/NAME runs)"
+    assert repo.rooda("runs").err == f"Not listed: {tasks} and {worktrees}\n"
 
 
 def test_T_10_a_run_that_was_cut_off_is_resumed_with_all(repo: Workspace) -> None:

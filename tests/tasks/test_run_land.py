@@ -34,6 +34,7 @@ def test_T_20_run_lands_what_is_completed_and_starts_what_waits_for_it(repo: Wor
     assert done.code == 0, done
     assert states(repo) == ["landed"] * 3
     assert repo.read("a.txt") == "both\n" and repo.exists("three") and len(repo.calls) == 4
+    assert done.err.startswith("tasks: 3 landed (1 after it was sent back), 0 sent back, 0 open in "), done.err
     assert "Task 1 landed on main: One" in done.out and repo.git("status", "--porcelain") == ""
 
 

@@ -62,7 +62,16 @@ def problems(procedure: Procedure, workspace: str, before_worktree: bool = False
     `before_worktree`: the gates will run in a worktree that does not exist yet, so relative paths are checked later.
     """
     may_come = procedure.baseline or before_worktree
-    return [found for gate in procedure.gates or () if (found := problem(gate, workspace, may_come))]
+    found = [(gate, fault) for gate in procedure.gates or () if (fault := problem(gate, workspace, may_come))]
+    return [ConfigProblem(each.what, _OF_TASK) if _is_of_task(procedure, gate) else each for gate, each in found]
+
+
+_OF_TASK = "Install the program, or correct the task's gates: rooda tasks edit ID --gate COMMAND"
+
+
+def _is_of_task(procedure: Procedure, gate: Gate) -> bool:
+    """True for a gate that the user gave to a task, not to this command."""
+    return procedure.in_task and gate.origin == "--gate"
 
 
 def require_in_worktree(procedure: Procedure, worktree: str) -> None:
