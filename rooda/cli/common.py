@@ -90,13 +90,20 @@ def of_tasks(here: Where) -> str:
         return ""
     from rooda.tasks import store, view
 
-    place = store.place_of(here.workspace)
-    if lock.is_held(place.runner):
-        return f"`{TASKS_RUN}` is running here (pid {lock.owner(place.runner).get('pid', 'unknown')}): rooda tasks"
-    tasks = store.Store(place)
-    found = dict.fromkeys(view.command(task) for number in tasks.ids() if (task := tasks.look(number)))
-    commands = sorted(filter(None, found), key=lambda command: command != TASKS_RUN)
-    return f"There are open tasks (rooda tasks). To continue: {commands[0]}" if commands else ""
+    command = ""
+    try:
+        place = store.place_of(here.workspace)
+        if lock.is_held(place.runner):
+            return f"`{TASKS_RUN}` is running here (pid {lock.owner(place.runner).get('pid', 'unknown')}): rooda tasks"
+        tasks = store.Store(place)
+        for number in reversed(tasks.ids()):
+            task = tasks.look(number)
+            command = (view.command(task) if task else "") or command
+            if command == TASKS_RUN:
+                break
+    except (OSError, RoodaError):  # git can't read the repository
+        return ""
+    return f"There are open tasks (rooda tasks). To continue: {command}" if command else ""
 
 
 def other_runs(here: Where) -> str:

@@ -66,7 +66,7 @@ def usage(ctx: click.Context, name: str | None, since: str | None, by: str, whol
 def _left_out(calls: list[Used]) -> str:
     spent = total(calls)
     cost = "cost unknown" if spent.known_cost is None else dollars(spent.cost)
-    what = f"{counted(spent.calls, 'call')} of the repository's tasks and worktrees, {cost}"
+    what = f"{counted(spent.calls, 'call')} elsewhere in this repository (tasks, worktrees), {cost}"
     return f"Not included: {what}. To include them: rooda usage --project"
 
 

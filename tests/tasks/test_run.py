@@ -357,9 +357,8 @@ def test_E_42_T_12_tasks_and_worktrees_belong_to_the_project_of_their_repository
     lines = [line for path in Path(repo.home).rglob("ledger/*.jsonl") for line in path.read_text().splitlines()]
     assert {json.loads(line)["project"] for line in lines} == {os.path.realpath(repo.path)}
     own = repo.rooda("usage")
-    assert own.err.splitlines()[-1] == (
-        "Not included: 3 calls of the repository's tasks and worktrees, $1.50. To include them: rooda usage --project"
-    )
+    left_out = "3 calls elsewhere in this repository (tasks, worktrees), $1.50"
+    assert own.err == f"Not included: {left_out}. To include them: rooda usage --project\n"
     assert json.loads(repo.rooda("usage", "--project", "--json").out)["total"]["cost"] == 2.0
     tasks, worktrees = "those of tasks (rooda tasks)", "those in worktrees (rooda -C .rooda/worktrees/NAME runs)"
     assert repo.rooda("runs").err == f"Not listed: {tasks} and {worktrees}\n"
