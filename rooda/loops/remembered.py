@@ -11,6 +11,7 @@ from rooda.errors import UsageProblem
 from rooda.loops import registry
 from rooda.loops.options import cast, context_of, is_omitted, parsed
 from rooda.run import folder, history
+from rooda.settings.agents import with_program
 from rooda.settings.schema import PROCEDURE
 from rooda.settings.types import PHASE, TEXTS
 from rooda.settings.where import Where
@@ -172,6 +173,8 @@ def _from_here(option: Option, folder: str, workspace: str) -> Option:
     """
     if option.name == "config":
         return option._replace(value=os.path.abspath(os.path.join(folder, option.value)))
+    if option.name == "ai_cmd":
+        return option._replace(value=with_program(option.value, workspace, folder))
     if option.name not in FILES:
         return option
     found = []

@@ -128,7 +128,9 @@ def _raw(settings: Settings, found: Found) -> Agent:
     typed = found.layer.tier == FLAG
     for fault in COMMAND.faults(found.value) if typed else []:
         raise UsageProblem(f"--ai-cmd {fault.text}")
-    return _agent("", {"command": found.value if typed else with_program_path(settings, found.path, found.value)})
+    if typed:
+        return _agent("", {"command": with_program(found.value, settings.workspace, os.getcwd())})
+    return _agent("", {"command": with_program_path(settings, found.path, found.value)})
 
 
 def _named(settings: Settings, found: Found) -> Agent:
@@ -202,13 +204,29 @@ def with_program_path(settings: Settings, path: Path, command: str) -> str:
     folder = settings.folder(path) if os.sep in command else ""
     if not folder or os.path.realpath(folder) == os.path.realpath(settings.workspace):
         return command
-    import shlex
+    return with_program_in(folder, command)
 
+
+def with_program(command: str, workspace: str, other: str) -> str:
+    """Return a command with a relative program path made absolute if only the folder `other` has that program."""
+    return command if with_program_in(workspace, command) != command else with_program_in(other, command)
+
+
+def with_program_in(folder: str, command: str) -> str:
+    """Return a command with its relative program path made absolute if the folder has that program."""
+    if os.sep not in command:
+        return command
     program, *words = shlex.split(command)
     near = os.path.abspath(os.path.join(folder, program))
     if os.sep not in program or os.path.isabs(program) or not os.path.isfile(near):
         return command
     return shlex.join([near, *words])
+
+
+def with_programs(agent: Agent, workspace: str, other: str) -> Agent:
+    """Return the agent and its fallbacks, with a program made absolute if only the folder `other` has it."""
+    others = tuple(with_programs(each, workspace, other) for each in agent.fallback)
+    return agent._replace(command=with_program(agent.command, workspace, other), fallback=others)
 
 
 # Restrictions of an agent: settings that become options of its command line, or rules for an agent that asks.

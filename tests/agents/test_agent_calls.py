@@ -373,3 +373,14 @@ def test_settled_12_a_relative_program_is_found_in_the_workspace(ws: Workspace) 
     ws.rooda("-C", "sub", "build", "-n", "1")
     ws.rooda("-C", "sub", "build", "-n", "1", "--ai-cmd", "./both")
     assert [call.argv for call in ws.calls] == [["only"], ["both"]]
+
+
+def test_a_typed_program_may_be_relative_to_the_current_folder(ws: Workspace) -> None:
+    """The workspace is a folder above; a resume from the workspace finds the program again."""
+    ws.write("sub/tools/agent", f"#!/bin/sh\nexec {FAKE_AI} typed\n", 0o755)
+    ws.git("init", "-q")
+    ws.signal_at(1)
+    ran = ws.rooda("build", "-n", "2", "--ai-cmd", "tools/agent", cwd=ws.file("sub"))
+    assert ran.code == 130, ran.both
+    assert ws.rooda("resume", "build").code == 0
+    assert [(call.argv, call.cwd) for call in ws.calls] == [(["typed"], ws.path)] * 2

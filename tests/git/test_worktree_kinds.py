@@ -8,7 +8,13 @@ import pytest
 from tests.kit.flow import Flow
 from tests.kit.goal import Goals
 from tests.kit.reflex import ALIAS, Kit
-from tests.kit.workspace import Ran, Workspace
+from tests.kit.workspace import FAKE_AI, Ran, Workspace
+
+
+def near(ws: Workspace, model: str = "") -> tuple[str, str]:
+    """Options for an agent whose path is relative to the workspace, and means nothing in a worktree."""
+    ws.write("../agent", f'#!/bin/sh\nexec {FAKE_AI} "$@"\n', 0o755)
+    return "--ai-cmd", f"../agent{model}"
 
 
 def folder_of(ws: Workspace, ran: Ran, name: str) -> str:
@@ -20,7 +26,7 @@ def folder_of(ws: Workspace, ran: Ran, name: str) -> str:
 
 def test_a_reflex_loop_in_its_own_worktree(kit: Kit) -> None:
     """Files appear only in the worktree, and uncommitted ones keep it from being pruned."""
-    done = kit.new(4, "--worktree")
+    done = kit.new(4, "--worktree", *near(kit.ws))
     assert done.code == 0, done.both
     folder = folder_of(kit.ws, done, "reflex")
     assert os.path.exists(f"{folder}/.ai-factory/evolution/{ALIAS}/artifact.md") and not kit.home.exists()
@@ -43,7 +49,7 @@ def test_a_flow_in_its_own_worktree(flow: Flow) -> None:
     """The flow's branch is checked out in the worktree; prune removes it once merged. The user's branch stays."""
     ws = flow.scenario("S1").ws
     ws.write("mine", "not committed\n")
-    done = flow.run("do it", "--worktree")
+    done = flow.run("do it", "--worktree", *near(ws, " --model {model}"))
     assert done.code == 0, done.both
     folder = folder_of(ws, done, "flow")
     assert ws.git("branch", "--show-current").strip() == "main" and ws.read("src.txt") == "zero\n"
@@ -67,7 +73,7 @@ def test_a_flow_that_is_not_committed(flow: Flow) -> None:
 def test_a_goal_in_its_own_worktree(g: Goals) -> None:
     """A goal's state and files are in the worktree; an interrupted goal waits there, and prune keeps it."""
     g.side("step-1", 'mkdir "$FAKE/once" && kill -INT $PPID && { sleep 30 & wait; }')
-    done = g.run("--worktree")
+    done = g.run("--worktree", *near(g))
     assert done.code == 130, done.both
     folder = folder_of(g, done, "goal")
     assert os.path.exists(f"{folder}/.loop/state.json") and not g.exists(".loop") and not g.exists("a.ok")

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tests.kit.workspace import Workspace
+from tests.kit.workspace import FAKE_AI, Workspace
 
 
 @pytest.fixture
@@ -22,12 +22,13 @@ def wanted(ws: Workspace, table: str) -> None:
 
 
 def test_E_28_setup_copy_and_link(repo: Workspace) -> None:
-    """The loop finds copies, links and what the setup made; a source that is not there is named."""
+    """The loop finds copies, links, what the setup made and an untracked agent; a missing source is named."""
+    repo.write("bin/agent", f"#!/bin/sh\nexec {FAKE_AI}\n", 0o755)
     repo.write(".env", "KEY=1\n", 0o600)
     repo.write("cache/deep/file", "x")
     wanted(repo, 'setup = "pwd >made; test -e .env"\ncopy = [".env", "gone"]\nlink = ["cache"]')
     repo.side(1, "cat .env cache/deep/file made")
-    ran = repo.rooda("build", "-n", "1", "--worktree")
+    ran = repo.rooda("build", "-n", "1", "--worktree", "--ai-cmd", "bin/agent")
     there = repo.file(".rooda/worktrees/build-1")
     assert ran.code == 0, ran.both
     assert os.path.islink(f"{there}/cache") and not os.path.islink(f"{there}/.env")

@@ -40,6 +40,7 @@ from rooda.loops.flow.session import (
 from rooda.loops.remembered import has_remembered, task_with_secrets, with_remembered
 from rooda.processes import lock
 from rooda.run import questions
+from rooda.settings.agents import with_programs
 from rooda.settings.where import Where
 from rooda.views.say import say
 
@@ -101,7 +102,8 @@ def _in_worktree(prepared: Prepared, call: Invocation, task: str) -> int:
 
     def work(worktree: Where) -> int:
         own = repository.find(worktree.workspace)
-        moved = prepared._replace(repo=own, topology=topology.load(worktree.workspace))
+        agent = with_programs(prepared.agent, worktree.workspace, call.where.workspace)
+        moved = prepared._replace(repo=own, topology=topology.load(worktree.workspace), agent=agent)
         require_clean(moved, False)
         return _begin(moved, task, take_lock(moved.repo, prepared.screen))
 

@@ -35,6 +35,7 @@ from rooda.run.event_records import Problem
 from rooda.run.records import Ending, Owner
 from rooda.run.session import Session
 from rooda.run.spending import cause_facts
+from rooda.settings.agents import with_programs
 from rooda.settings.where import Where
 from rooda.views.say import say
 from rooda.views.summary import relative_place
@@ -47,13 +48,12 @@ def run(where: Where, typed: Json) -> int:
     prepared = prepare(where, typed)
     request = request_of(prepared, where, typed)
     if prepared.options.worktree:
-        return launch.in_worktree(
-            where,
-            NAME,
-            prepared.screen,
-            lambda there: _locked_run(prepared, there, typed, request),
-            prepared.setup.worktree,
-        )
+
+        def work(there: Where) -> int:
+            agent = with_programs(prepared.agent, there.workspace, where.workspace)
+            return _locked_run(prepared._replace(agent=agent), there, typed, request)
+
+        return launch.in_worktree(where, NAME, prepared.screen, work, prepared.setup.worktree)
     return _locked_run(prepared, where, typed, request)
 
 

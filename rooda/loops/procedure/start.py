@@ -90,9 +90,12 @@ def _has_own_options(place: Place) -> bool:
 def _in_worktree(procedure: Procedure, screen: Screen, where: Where, asked: RunOptions) -> int:
     def work(there: Where) -> int:
         gates.require_in_worktree(procedure, there.workspace)
-        return run_session(
-            procedure, there, screen, take_lock(Place(there.workspace, procedure.name), screen), None, asked
-        )
+        agent = setup.agent and agents.with_programs(setup.agent, there.workspace, where.workspace)
+        moved = procedure._replace(setup=setup._replace(agent=agent))
+        held = take_lock(Place(there.workspace, procedure.name), screen)
+        return run_session(moved, there, screen, held, None, asked)
+
+    setup = procedure.setup
 
     return launch.in_worktree(where, procedure.name, screen, work, procedure.setup.worktree)
 

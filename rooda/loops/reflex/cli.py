@@ -24,6 +24,7 @@ from rooda.loops.reflex.state import RUNNING
 from rooda.loops.reflex.status import facts_of, lines, row, row_line
 from rooda.processes import lock
 from rooda.run import folder, questions
+from rooda.settings.agents import with_programs
 from rooda.settings.where import Where, where, with_typed
 from rooda.views.say import say
 
@@ -62,13 +63,12 @@ def _new(ctx: click.Context, /, task: tuple[str, ...], **typed: object) -> int:
         given = Given(True, given.max_iterations or proposal.max_iterations)
     proposal = confirmed(proposal, given, asked.json, _edit)
     if asked.worktree:
-        return launch.in_worktree(
-            here,
-            "reflex",
-            made.screen,
-            lambda there: start(proposal, there, asked, made),
-            made.setup.worktree,
-        )
+
+        def work(there: Where) -> int:
+            agent = with_programs(made.agent, there.workspace, here.workspace)
+            return start(proposal, there, asked, made._replace(agent=agent))
+
+        return launch.in_worktree(here, "reflex", made.screen, work, made.setup.worktree)
     return start(proposal, here, asked, made)
 
 
