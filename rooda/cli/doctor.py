@@ -352,6 +352,27 @@ def _sandbox(subject: Subject) -> Iterator[Finding]:
     detail = f"available; stops {stopped} of {sum(not each.wanted for each in made)} attempts of a hostile agent"
     do = f"Not as it should be: {', '.join(wrong)}" if wrong else ""
     yield Finding("sandbox", WARN if wrong else GOOD, detail, do)
+    yield from _outside(subject)
+
+
+def _outside(subject: Subject) -> Iterator[Finding]:
+    """Report agents that start outside of the sandbox, although one is available here."""
+    from rooda.run import walls
+
+    found: dict[str, list[str]] = {}
+    for name, setup in _setups(subject.settings) if subject.settings else ():
+        try:
+            made = setup()
+        except RoodaError:
+            continue
+        for agent in made.agent.choices if made.agent else ():
+            chosen = walls.chosen_for(agent, made.sandbox, subject.where.workspace)
+            if chosen.mode == walls.OFF:
+                found.setdefault(chosen.why, []).append(name)
+    for why, names in found.items():
+        loops = ", ".join(dict.fromkeys(names))
+        do = why[:1].upper() + why[1:] if why else 'To switch it on, set sandbox = "auto" under [loop] of rooda.toml.'
+        yield Finding("sandbox in use", WARN if why else INFO, f"not for the agents of {loops}", do)
 
 
 def _keys(subject: Subject) -> Iterator[Finding]:

@@ -67,13 +67,13 @@ def _hint() -> str:
     return bubblewrap.INSTALL if not bubblewrap.program() else 'See docs/sandbox.md, or set sandbox = "off".'
 
 
-def _chosen_for(agent: Agent | None, sandbox: Sandbox, workspace: str) -> Chosen:
+def chosen_for(agent: Agent | None, sandbox: Sandbox, workspace: str) -> Chosen:
     """Return the mode of an agent or, for None, of commands. `auto` means off for an agent with unknown hosts."""
     found = chosen(agent.sandbox if agent else sandbox.mode, workspace)
     auto = agent is not None and agent.sandbox == AUTO and found.mode != OFF
     if auto and agent and _needs_hosts(agent, sandbox):
         who = f"the agent {agent.name}" if agent.name else "the command"
-        return Chosen(OFF, f"the hosts that {who} needs are unknown; name them: [sandbox] hosts ([] for none)")
+        return Chosen(OFF, f"set [sandbox] hosts ([] for none); rooda does not know which hosts {who} needs")
     return found
 
 
@@ -88,7 +88,7 @@ class SessionWalls:
     def __init__(self, workspace: str, setup: Setup, env: Mapping[str, str]) -> None:
         sandbox = setup.sandbox
         choices = [None, *(setup.agent.choices if setup.agent else ())]
-        self._chosen = {each and each.name: _chosen_for(each, sandbox, workspace) for each in choices}
+        self._chosen = {each and each.name: chosen_for(each, sandbox, workspace) for each in choices}
         outside = next((each for each in self._chosen.values() if each.why), None)
         if outside and sandbox.mode == AUTO:  # True: gates run outside of the sandbox, too
             self._chosen[None] = outside
@@ -196,7 +196,7 @@ class SessionWalls:
         """Return the mode of an agent or, for None, of commands. An agent other than the loop's has its own setting."""
         found = self._chosen.get(agent and agent.name)
         if found is None or (agent and agent.sandbox == OFF):
-            found = _chosen_for(agent, self._sandbox, self._project.workspace)
+            found = chosen_for(agent, self._sandbox, self._project.workspace)
         return found.mode
 
     def _network(self, agent: Agent | None, env: Mapping[str, str]) -> tuple[str, list[Rule]]:

@@ -1,6 +1,7 @@
 """`rooda init` and the sandbox: what it writes works at once."""
 
 import http.server
+import json
 import threading
 from pathlib import Path
 
@@ -28,8 +29,12 @@ def test_S_20_init_writes_auto_and_runs_nothing_unasked(bare: Workspace) -> None
     assert bare.rooda("init").code == 0
     assert 'sandbox = "auto"' in bare.read("rooda.toml") and not bare.exists("ran")
     ran = bare.rooda("build", "-n", "1", "--ai-cmd", FAKE_AI)
-    assert ran.code == 0 and "No sandbox: the hosts that the command needs are unknown" in ran.err
-    assert "  sandbox     off: the hosts that the command" in ran.err
+    assert ran.code == 0 and "rooda does not know which hosts the command needs" in ran.err
+    for head in ("No sandbox: ", "  sandbox     off: "):  # the summary is cut after the remedy
+        assert f"{head}set [sandbox] hosts ([] for none); " in ran.err
+    found = json.loads(bare.rooda("doctor", "--json", env={"ROODA_LOOP_AI_CMD": FAKE_AI}).out)["checks"]
+    (use,) = (row for row in found if row["what"] == "sandbox in use")
+    assert use["status"] == "warn" and use["do"].startswith("Set [sandbox] hosts"), use
 
 
 @pytest.mark.parametrize("place", ["[sandbox]", "[procedures.build]"])
