@@ -331,8 +331,9 @@ def _safety() -> str:
 
 
 def _sandbox() -> str:
-    about = "# auto: agents and gates can change this project only, where bubblewrap works; see docs/sandbox.md."
-    return f'{about}\nsandbox = "auto"  # or "workspace", "read-only", "off"\n'
+    about = "# auto: agents and gates can change this project only, where bubblewrap works (rooda doctor says if it does)."
+    more = "# For a command of your own (ai_cmd) the sandbox stays off until you set hosts in [sandbox], below."
+    return f'{about}\n{more}\nsandbox = "auto"  # or "workspace", "read-only", "off"\n'
 
 
 def _opened(found: Findings) -> str:

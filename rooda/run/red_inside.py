@@ -173,4 +173,4 @@ def _toml(value: list[str] | str | bool) -> str:
 def sentence(gate: str, lines: Sequence[str]) -> str:
     """Return the sentence about a gate that is red only in the sandbox."""
     text = f"The gate {gate} is red only in the sandbox. What helps, in [sandbox]: {'; '.join(lines)}"
-    return f"{text}, or the files that it needs: read, write (docs/sandbox.md)" if OUTSIDE in lines else text
+    return f"{text}, or the files that it needs: read, write" if OUTSIDE in lines else text

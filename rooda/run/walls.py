@@ -64,7 +64,7 @@ def chosen(wanted: str, workspace: str) -> Chosen:
 
 
 def _hint() -> str:
-    return bubblewrap.INSTALL if not bubblewrap.program() else 'See docs/sandbox.md, or set sandbox = "off".'
+    return bubblewrap.INSTALL if not bubblewrap.program() else 'To run without a sandbox: sandbox = "off".'
 
 
 def chosen_for(agent: Agent | None, sandbox: Sandbox, workspace: str) -> Chosen:
