@@ -85,5 +85,5 @@ TOOLS = (
 )  # fmt: skip
 OURS = Tool(
     "rooda", "rooda", "", "", "rooda", _rooda, lambda command, _: [command, "resume", "bench"],
-    "your checks", "yes",
+    "your checks (`rooda build`)", "yes",
 )  # fmt: skip
