@@ -331,7 +331,7 @@ def _safety() -> str:
 
 
 def _sandbox() -> str:
-    about = "# auto: agents and gates can change this project only, where bubblewrap works (rooda doctor says if it does)."
+    about = "# auto: agents and gates can change this project only, where bubblewrap works (see rooda doctor)."
     more = "# For a command of your own (ai_cmd) the sandbox stays off until you set hosts in [sandbox], below."
     return f'{about}\n{more}\nsandbox = "auto"  # or "workspace", "read-only", "off"\n'
 

@@ -29,7 +29,8 @@ def require_engine() -> None:
     except (ImportError, ValueError):  # a broken or hidden installation
         is_there = False
     if not is_there:
-        raise UsageProblem("The fleet needs rooda's extra `fleet`.", "Install it: pip install 'rooda[fleet]'")
+        hint = "Install it: pip install 'rooda[fleet]' (in a checkout of rooda: pip install '.[fleet]')"
+        raise UsageProblem("The fleet needs rooda's extra `fleet`.", hint)
 
 
 def fleet_of(table: Mapping[str, Any], typed: str | None = None) -> Fleet:

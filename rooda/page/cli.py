@@ -50,7 +50,8 @@ def _require_extra() -> None:
     from importlib.util import find_spec
 
     if not all(map(find_spec, NEEDED)):
-        raise UsageProblem("The page needs rooda's extra `page`.", "Install it: pip install 'rooda[page]'")
+        hint = "Install it: pip install 'rooda[page]' (in a checkout of rooda: pip install '.[page]')"
+        raise UsageProblem("The page needs rooda's extra `page`.", hint)
 
 
 def _say(address: str, path: str, no_browser: bool) -> None:

@@ -25,7 +25,10 @@ from rooda.run.tally import is_below_top, outcome_of
 
 PATIENCE = 0.8  # seconds that the end of a run may wait for the exporter
 MOST_TEXT = 200  # characters of a field
-MISSING = "Telemetry is on, but its extra is not installed. To install it: pip install 'rooda[otel]'"
+MISSING = (
+    "Telemetry is on, but its extra is not installed. To install it: pip install 'rooda[otel]'"
+    " (in a checkout of rooda: pip install '.[otel]')"
+)
 _FIELDS = (  # all that leaves the loop: no prompt, no answer, no text that an agent wrote
     *("event", "ts", "call", "agent", "output", "model", "exit_code", "ended", "seconds", "agent_outcome", "outcome"),
     *("usage", "cost", "cost_source", "turns", "tools", "gate", "criterion", "verdict", "elapsed", "state", "reason"),

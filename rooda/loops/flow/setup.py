@@ -64,7 +64,7 @@ def _flow(plan: Plan) -> str:
     rows = _node(inner, plan.inner, ["strategy: direct", f"agent: {AGENTS}/loop-actuator.md"])
     for each in reversed(outer):
         rows = _node(each, plan.outer, ["strategy: composite", "child:", *(f"  {row}" for row in rows)])
-    head = "# The topology of the flow. `rooda flow check` checks it; docs/flow.md in rooda's sources describes every key.\n"
+    head = "# The topology of the flow. `rooda flow check` checks it; every key: docs/flow.md in rooda's sources.\n"
     head += "version: 1\ndefaults:\n  termination:\n    on_error: fail-fast\nflow:\n"
     return head + "".join(f"  {row}\n" for row in rows)
 

@@ -158,7 +158,7 @@ def _ended(record: Json) -> list[Line]:
         Line("info", f"See it:   git diff {base}...{branch}"),
         *([] if DETACHED.fullmatch(base) else [Line("info", f"Take it:  rooda flow merge {record['name']}")]),
         Line("info", f"Or take it with its files and commits: git checkout {base_branch} && git merge {branch}"),
-        Line("info", f"Or:       git rebase {base}"),
+        Line("info", f"Rebase:   git rebase {base}"),
         Line("info", _discard(record, base, branch)),
         *going,
         *summary(record, WORDS),
