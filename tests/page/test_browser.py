@@ -98,10 +98,15 @@ def test_P_05_a_run_is_followed_to_its_end(ws: Workspace, tab: Any, faultless: N
     tab.locator('[data-piece="iterations/2"] .state', has_text="success").wait_for()
     assert first.locator("details").first.get_attribute("open") is not None
     assert tab.locator("#why li").count() >= 3
+    tab.set_viewport_size({"width": 1000, "height": 800})
+    beyond = "each => each.lastElementChild.getBoundingClientRect().right > each.getBoundingClientRect().right"
+    assert not first.locator("summary").first.evaluate(beyond)
     assert "owned" not in tab.title()
     assert page.token not in tab.evaluate("JSON.stringify(performance.getEntries().map((entry) => entry.name))")
     tab.locator("nav a").press("Enter")
-    tab.locator('#finished tr[data-name="build"]').wait_for()
+    cost = tab.locator('#finished tr[data-name="build"] .cost')
+    lines = "each => { const all = new Range(); all.selectNodeContents(each); return all.getClientRects().length }"
+    assert (cost.inner_text(), cost.evaluate(lines)) == ("unknown", 1)
 
 
 def test_P_05_a_question_is_answered_by_keyboard(ws: Workspace, tab: Any, faultless: None) -> None:
