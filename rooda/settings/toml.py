@@ -198,6 +198,8 @@ def sentence(problem: ValueError, data: bytes) -> str:
     if not found:
         return f": {text[:200]}"
     line, column = found.groups()
+    if line and text.startswith("Cannot declare") and b"]" not in data.split(b"\n")[int(line) - 1]:
+        return f":{line}:{column}: Expected ']' at the end of a table declaration"
     where = f"{line}:{column}" if line else str(data.rstrip(b"\n").count(b"\n") + 1)
     return f":{where}: {_plain(text[: found.start()])}{'' if line else ' (at the end of the file)'}{_hint_for(text)}"
 

@@ -113,6 +113,7 @@ def test_every_fault_at_once(tiers: Tiers) -> None:
             "[loop]\n[procedures.my-own]\n[loop]\n",
             "3:6: Cannot declare [loop] twice; a table may appear only once: put its keys together",
         ),
+        ("[loop]\n[loop\n", "2:6: Expected ']' at the end of a table declaration"),
         (
             "[a.b]\n[a.b]\n",
             "2:5: Cannot declare [a.b] twice; a table may appear only once: put its keys together",
