@@ -25,6 +25,7 @@ from rooda.settings import agents, layers, older, trust
 from rooda.settings.lookup import lookup
 from rooda.settings.where import Where, where
 from rooda.views.live import is_terminal
+from rooda.views.say import folded
 
 GOOD, WARN, BAD, INFO = "ok", "warn", "fail", "info"
 
@@ -167,7 +168,13 @@ def _none_chosen(subject: Subject) -> Finding:
         line = agents.line_to_write(subject.settings, known[0])
         do = f"{line}\nOr choose one for a run: rooda build --agent {known[0]}"
         return Finding("agent", WARN, "none is chosen", do)
-    do = "Install one (rooda agents lists them), or try a loop without an AI: rooda init --demo DIR"
+    do = "\n".join(
+        (
+            "Install one; rooda agents lists them.",
+            'Or set any command that reads the prompt on stdin, under [loop] of rooda.toml: ai_cmd = "COMMAND"',
+            "Or try a loop without an AI: rooda init --demo DIR",
+        )
+    )
     return Finding("agent", BAD, "none is chosen, and none is installed", do)
 
 
@@ -253,9 +260,11 @@ def _paths(as_json: bool) -> int:
 def _show(found: list[Finding], good: bool) -> None:
     width = max(len(finding.what) for finding in found)
     for finding in found:
-        click.echo(f"{_SHOWN[finding.status]}  {finding.what:<{width}}  {escape_line(finding.detail)}".rstrip())
+        head = f"{_SHOWN[finding.status]}  {finding.what:<{width}}  "
+        margin = " " * len(head)
+        click.echo(folded(f"{head}{escape_line(finding.detail)}".rstrip(), margin))
         for line in finding.do.splitlines():
-            click.echo(f"      {'':<{width}}  {escape_line(line)}")
+            click.echo(folded(f"{margin}{escape_line(line)}", margin))
     click.echo("A loop can run here." if good else "Something that a loop needs is broken: see FAIL.")
 
 

@@ -2,12 +2,13 @@
 
 import json
 import sys
+from collections.abc import Sequence
 
 import click
 
 from rooda.base import clock
 from rooda.base.json import Json
-from rooda.base.text import columns, escape_line, truncate
+from rooda.base.text import columns, escape_line, truncate, width
 from rooda.cli.common import other_runs, require_known, say_no_runs, tab_loops
 from rooda.errors import OK
 from rooda.loops import registry
@@ -20,7 +21,8 @@ from rooda.settings.where import Where, where
 from rooda.views.live import is_terminal, size
 
 HEAD = ("WHEN", "WHAT", "STATE", "ITER", "COMMITS", "COST", "CAUSE")
-NUMBERS = (3, 4, 5)
+WHAT, NUMBERS = 1, (3, 4, 5)
+NAME_ROOM, CAUSE_ROOM = 12, 16  # columns of a terminal that WHAT and CAUSE keep
 NOTHING = "-"
 
 
@@ -65,11 +67,30 @@ def _rows(here: Where, name: str | None) -> list[Json]:
 
 def _say_table(rows: list[Json]) -> None:
     """Print the runs as a table, cut to the width of a terminal."""
-    lines = [*map(escape_line, columns([HEAD, *map(_cells, rows)], NUMBERS))]
-    if is_terminal(sys.stdout):
+    cells = [[*map(escape_line, each)] for each in (HEAD, *map(_cells, rows))]
+    if not is_terminal(sys.stdout):
+        lines = columns(cells, NUMBERS)
+    else:
         room = size(sys.stdout)[0]
-        lines = [truncate(line, room) for line in lines]
+        lines = [truncate(line, room) for line in _fitting(cells, room)]
     click.echo("\n".join(lines))
+
+
+def _fitting(cells: Sequence[Sequence[str]], room: int) -> list[str]:
+    """Format rows for a terminal. A narrow one lacks COMMITS, and if that is not enough, the ends of the names in WHAT.
+
+    So COST and the beginning of CAUSE remain visible.
+    """
+    for kept in (HEAD, [name for name in HEAD if name != "COMMITS"]):
+        table = [[row[HEAD.index(name)] for name in kept] for row in cells]
+        widths = [max(map(width, column)) for column in zip(*table, strict=True)]
+        name, cause = widths[WHAT], widths[-1]
+        left = room - (sum(widths) - name - cause + 2 * (len(kept) - 1) + min(cause, CAUSE_ROOM))
+        if left >= name:
+            break
+    for row in table:
+        row[WHAT] = truncate(row[WHAT], max(left, NAME_ROOM))
+    return columns(table, [at for at, each in enumerate(kept) if HEAD.index(each) in NUMBERS])
 
 
 def last_run(here: Where) -> str:

@@ -15,6 +15,7 @@ from rooda.loops.configuration import prices
 from rooda.run import cost_ledger
 from rooda.run.spending import Used, dollars, total, usage_row
 from rooda.settings.where import valid_name, where
+from rooda.views.say import folded
 
 VERSION = 2  # of the object printed by --json: keys may be added, but not changed
 _BY: dict[str, Callable[[Used], str]] = {
@@ -95,7 +96,9 @@ def _grouped(calls: Iterable[Used], key: Callable[[Used], str]) -> dict[str, lis
 
 def _table(rows: list[Json], by: str) -> str:
     head = (by, "calls", "time", "input", "cached", "output", "cost", "known by")
-    return "\n".join(columns([head, *(_cells(row) for row in rows)], range(1, len(head) - 1)))
+    lines = columns([head, *(_cells(row) for row in rows)], range(1, len(head) - 1))
+    margin = " " * lines[0].index(head[-1])
+    return "\n".join(folded(line, margin) for line in lines)
 
 
 def _cells(row: Json) -> tuple[str, ...]:

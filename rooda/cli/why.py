@@ -13,6 +13,7 @@ from rooda.errors import OK
 from rooda.loops.evidence import decisions
 from rooda.run import folder as run_folder
 from rooda.settings.where import where
+from rooda.views.say import folded
 
 _WORDS = {"told": "noted"}  # words for people; --json keeps the key
 
@@ -44,7 +45,7 @@ def why(ctx: click.Context, name: str | None, iteration: int | None, as_json: bo
 
         click.echo(json.dumps(shown, indent=2, ensure_ascii=False))
     else:
-        click.echo("\n".join(escape_line(text) for row in shown for text in _rows(row)))
+        click.echo("\n".join(folded(escape_line(text)) for row in shown for text in _rows(row)))
     return OK
 
 

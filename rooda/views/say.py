@@ -10,11 +10,31 @@ if TYPE_CHECKING:
     from rooda.settings.where import Where
 
 
+LEAST = 12  # columns that a margin leaves for words
+
+
 def say(text: str = "", to_stderr: bool = False, end: str = "\n") -> None:
     """Print a string to stdout, or to stderr if `to_stderr`, and flush."""
     stream = sys.stderr if to_stderr else sys.stdout
     stream.write(f"{text}{end}")
     stream.flush()
+
+
+def folded(line: str, margin: str = "    ") -> str:
+    """Return a line for stdout: on a terminal broken at spaces, with `margin` before the further lines; else as it is.
+
+    A longer word stays whole, so that a path can be copied.
+    """
+    from rooda.views.live import is_terminal, size
+
+    if not is_terminal(sys.stdout):
+        return line
+    import textwrap
+
+    room, text = size(sys.stdout)[0], line.lstrip(" ")
+    fold = textwrap.TextWrapper(room, line[: len(line) - len(text)], break_long_words=False, break_on_hyphens=False)
+    fold.subsequent_indent = margin if len(margin) <= room - LEAST else "    "
+    return "\n".join(fold.wrap(text))
 
 
 def screen_size() -> tuple[int, int]:

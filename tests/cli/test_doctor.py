@@ -102,6 +102,7 @@ def test_no_agent_chosen(bare: Workspace) -> None:
     assert f'under [loop] of {bare.path}/rooda.toml: agent = "codex"' in found["agent"]["do"]  # E-33
     nobody = examined(bare, 1, env={"PATH": "/usr/bin:/bin"})
     assert nobody["agent"]["status"] == "fail" and "rooda init --demo DIR" in nobody["agent"]["do"]
+    assert 'under [loop] of rooda.toml: ai_cmd = "COMMAND"' in nobody["agent"]["do"]
     assert examined(bare, 0, env={"PATH": "/usr/bin:/bin", "ROODA_LOOP_AGENT": "demo"})["agent demo"]["status"] == "ok"
 
 

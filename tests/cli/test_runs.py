@@ -72,6 +72,22 @@ def test_E_22_E_44_runs_whose_logs_were_deleted(repo: Workspace) -> None:
     ]
 
 
+def test_E_22_cost_and_cause_fit_into_a_narrow_terminal(ws: Workspace) -> None:
+    """Of 80 columns, a long name leaves room for them; a wide terminal shows all."""
+    name = "procedure-with-a-really-long-name"
+    ws.procedure(name)
+    assert ws.rooda(name, "-n", "1").code == 0
+    narrow, wide = (ws.terminal("runs", columns=room) for room in (80, 120))
+    assert narrow.finish() == 0 and wide.finish() == 0
+    head, row = (line for line in narrow.screen if line)
+    assert head.split() == ["WHEN", "WHAT", "STATE", "ITER", "COST", "CAUSE"] and len(row) <= 80
+    assert re.search(r"  procedure-\S+…  completed  +1  unknown  after 1 of 1", row), row
+    assert "COMMITS" in wide.out and f"  {name}  completed" in wide.out
+    why = ws.terminal("why", columns=60)
+    assert why.finish() == 0 and why.out.split() == ws.rooda("why").out.split()
+    assert not [line for line in why.screen if len(line) > 60 and " " in line.strip()]  # broken between words
+
+
 def test_E_21_E_22_a_run_with_a_resume_is_one_run(repo: Workspace) -> None:
     """The summary counts both sessions, the interrupted iteration too; `rooda runs` has one row for them."""
     repo.write("stop", "")
