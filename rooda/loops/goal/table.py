@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from rooda.base.json import Json
-from rooda.base.text import columns, escape_line
+from rooda.base.text import columns, escape_line, truncate
 from rooda.loops.goal import criteria as goal_criteria
 from rooda.loops.goal.state import GoalState, cost_doubt, cost_text, money
 from rooda.run.ended import of_file
@@ -53,7 +53,7 @@ def lines(found: Json) -> list[str]:
     step = next(iter(found["steps"][len(found["completedSteps"]) :]), "none")
     rows = [
         f"goal: {_word(found)}",
-        f"  Spec: {' '.join(found['spec'].split())[:100]}",
+        f"  Spec: {truncate(' '.join(found['spec'].split()), 100)}",
         f"  Shape: {found['shape']} ({found['total']}/10) | Workflow: {found['workflow']}"
         f" | Type: {found['reversibility']}",
         *_root_cause(found),

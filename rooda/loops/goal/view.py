@@ -7,7 +7,7 @@ from io import TextIOWrapper
 
 from rooda.agents.outcome import in_words
 from rooda.base.json import Json
-from rooda.base.text import counted, escape_line, padded, width
+from rooda.base.text import counted, escape_line, padded, truncate, width
 from rooda.run.spending import cause_of
 from rooda.views.lines import PEOPLE, PROGRAMS, Line, LineMakers, is_for, warning
 from rooda.views.live import is_terminal
@@ -78,7 +78,7 @@ def _started(record: Json) -> list[Line]:
 def _resumed(record: Json) -> list[Line]:
     return _info(
         "[LOOP RESUME] Active loop detected",
-        f"Spec: {' '.join(record['spec'].split())[:100]}",
+        f"Spec: {truncate(' '.join(record['spec'].split()), 100)}",
         f"Progress: {record['done']}/{record['total']} steps | Iteration: {record['iterations']}",
         f"Unmet criteria: {', '.join(record['unmet']) or 'none'}",
         f"Next: {record['next']}",

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rooda.base.text import width
-from tests.kit.goal import A, B, Goals, blocks, plan
+from tests.kit.goal import SPEC, A, B, Goals, blocks, plan
 from tests.kit.needed import needs
 from tests.kit.workspace import FAKE_AI
 
@@ -148,11 +148,12 @@ def test_C_108_the_words_are_in_the_help(g: Goals) -> None:
 
 
 def test_status_is_a_table(g: Goals) -> None:
-    """Criterion, type, met, evidence, since; as JSON too; without a goal a sentence."""
+    """Criterion, type, met, evidence, since; as JSON too; without a goal a sentence. A long specification is cut."""
     assert g.rooda("goal", "status").out.startswith("There is no goal here.")
     g.side("step-1", "touch a.ok")
-    g.run("-n", "2")
+    g.run("-n", "2", spec=f"{SPEC} {SPEC}")
     lines = g.rooda("goal", "status").lines
+    assert lines[1] == f"  Spec: {SPEC} {SPEC[:15]}…"
     assert lines[0] == "goal: paused: iteration limit: 2"
     at = next(n for n, line in enumerate(lines) if "Criterion" in line)
     assert lines[at].split() == ["Criterion", "Type", "Met", "Evidence", "Since"]
