@@ -292,8 +292,8 @@ def _report(old: list[Snapshot], keep: int, dry_run: bool) -> None:
         done = "Would delete" if dry_run else "Deleted"
         click.echo(escape_line(f"{done} {counted(tip.number, 'snapshot')} of {tip.loop}, run {tip.run}"))
     if not old:
-        kept = "the last run is kept" if keep == 1 else f"the last {keep} runs are kept"
-        click.echo(f"No snapshots to delete: of each procedure and kind of loop {kept}.")
+        last = "last run" if keep == 1 else f"last {keep} runs"
+        click.echo(f"No snapshots to delete: those of the {last} of each procedure and kind of loop are kept.")
     elif not dry_run:
         click.echo("To free their disk space: git gc")
 

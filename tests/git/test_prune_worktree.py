@@ -28,7 +28,8 @@ def test_prune_keeps_the_last_runs(ws: Workspace) -> None:
     done = ws.rooda("prune", "build", "--keep", "1")
     assert (done.code, done.out.count("Deleted 2 snapshots of build")) == (0, 2)
     assert runs(ws) == {max(run for run in before if "build" in run), *(run for run in before if "other" in run)}
-    assert "No snapshots to delete" in ws.rooda("prune", "--keep", "1").out
+    kept = "those of the last run of each procedure and kind of loop are kept"
+    assert f"No snapshots to delete: {kept}.\n" in ws.rooda("prune", "--keep", "1").out
     assert ws.rooda("prune", "--keep", "0").code == 0 and refs(ws) == []
     ws.git("gc", "-q", "--prune=now")
     assert ws.rooda("build", "-n", "1").code == 0 and len(moments(ws)) == 2
