@@ -11,7 +11,7 @@ from rooda.loops import registry
 from rooda.loops.registry import Loop
 from rooda.processes import lock, table
 from rooda.run import history
-from rooda.run.ended import PAUSED, QUESTION, at_limit, needs_more, of_running
+from rooda.run.ended import PARKED, PAUSED, QUESTION, at_limit, needs_more, of_running
 from rooda.run.history import Now, SessionLog, seconds_of
 from rooda.run.spending import Spent, plus, total
 from rooda.settings.where import Where
@@ -155,8 +155,8 @@ def as_json(here: Where, kind: str, facts: list[Json]) -> list[Json]:
 
 
 def for_people(row: Row, facts: Json) -> Json:
-    """Return the facts from which a kind formats its status lines, with the state and how to resume a paused run."""
-    resume = {"resume": row.next} if row.state == PAUSED and row.next else {}
+    """Return the facts from which a kind formats its status lines, with the state and how a waiting run continues."""
+    resume = {"resume": row.next} if row.state in (PAUSED, PARKED) and row.next else {}
     return {**facts, "shown_status": row.state, **resume}
 
 

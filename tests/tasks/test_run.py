@@ -283,6 +283,7 @@ def test_T_15_a_question_outside_of_tasks(ws: Workspace) -> None:
     asked = ws.rooda("build", "-n", "1")
     assert asked.code == 4 and 'rooda answer build "…"' in asked.err
     assert json.loads(ws.rooda("status", "--json").out)[0]["state"] == "parked"
+    assert '  resume with: rooda answer build "…"\n' in ws.rooda("status").out
     refused = ws.rooda("resume", "build")
     assert refused.code == 3 and "'build' asks: SQLite or files?" in refused.err
     assert ws.rooda("answer", "build", "Files.").out == "Go on: rooda resume build\n"
