@@ -85,7 +85,9 @@ def _advice(problem: "click.ClickException") -> str:
 
         known = any(problem.option_name in parameter.opts for parameter in options.for_start())
         return f"Options of a run follow its name: rooda build {problem.option_name} …" if known else ""
-    if "unexpected extra argument" in problem.format_message():
+    if (said := problem.format_message()).startswith("No such command"):
+        return _meant(said, ctx)
+    if "unexpected extra argument" in said:
         takes = {parameter.name for parameter in ctx.command.params}
         if "task" in takes and "context" in takes:
             return "Put the task in quotes."
@@ -93,6 +95,17 @@ def _advice(problem: "click.ClickException") -> str:
             return 'Describe the task with --context "TEXT".'
         return "Put the specification in quotes, or in a file: --file FILE." if "spec" in takes else ""
     return ""
+
+
+_LISTS = ("agents", "tasks")  # commands that print their list if no word follows
+
+
+def _meant(said: str, ctx: "click.Context") -> str:
+    """Return what the user may have meant by an unknown command of a group: the list, or a task without quotes."""
+    if ctx.command.name in _LISTS and said.startswith("No such command 'list'"):
+        return f"The list is: {ctx.command_path}"
+    start = getattr(ctx.command, "default", "")
+    return f'If it is a task, put it in quotes: {ctx.command_path} {start} "TASK"' if start else ""
 
 
 _OLD_OPTIONS = {  # of an older program of the same name

@@ -248,7 +248,7 @@ class InOrder(click.Group):
 
     def __init__(self, *args: Any, default: str = "", **how: Any) -> None:
         super().__init__(*args, **how)
-        self._default = default
+        self.default = default
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -260,14 +260,14 @@ class InOrder(click.Group):
         own = {word for option in self.get_params(ctx) for word in option.opts}
         first = args[0] if args else ""
         if first[:1] == "-" and not {first, first[:2], first.partition("=")[0]} & own:  # rooda goal --file SPEC
-            args = [self._default, *args] if self._default else args
+            args = [self.default, *args] if self.default else args
         return super().parse_args(ctx, args)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if self._default and is_task(args[0]):
-            args = [self._default, *args]
+        if self.default and is_task(args[0]):
+            args = [self.default, *args]
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
@@ -277,8 +277,8 @@ class InOrder(click.Group):
 
 
 def is_task(word: str) -> bool:
-    """True if the argument must be a task: it has several words, so it can't be the name of a command."""
-    return len(word.split()) > 1
+    """True if the argument must be a task: it has several words or none, so it can't be the name of a command."""
+    return len(word.split()) != 1
 
 
 def place_of_tab(ctx: click.Context) -> Where:

@@ -77,6 +77,7 @@ def test_every_option_has_a_description(bare: Workspace) -> None:
         ("stat", "rooda status"),
         ("claude", "rooda build --agent claude"),
         ("fix the parser", "rooda build --context …"),
+        ("notes/task.md", "rooda build --context-file notes/task.md"),
     ],
 )
 def test_OU_33_an_unknown_word(bare: Workspace, typed: str, meant: str) -> None:
@@ -94,12 +95,32 @@ def test_OU_33_an_unknown_word(bare: Workspace, typed: str, meant: str) -> None:
         (("resume", "build", "go on"), 'Describe the task with --context "TEXT".'),
         (("goal", "run", "fix", "the", "parser"), "Put the specification in quotes, or in a file: --file FILE."),
         (("status", "build", "more"), "Error: Got unexpected extra argument (more)"),
+        (("goal", "fix", "it"), 'If it is a task, put it in quotes: rooda goal run "TASK"'),
+        (("flow", "fix", "it"), 'If it is a task, put it in quotes: rooda flow run "TASK"'),
+        (("reflex", "fix", "it"), 'If it is a task, put it in quotes: rooda reflex new "TASK"'),
+        (("agents", "list"), "The list is: rooda agents"),
+        (("tasks", "list"), "The list is: rooda tasks"),
     ],
 )
 def test_extra_words_are_refused_with_a_hint(bare: Workspace, words: tuple[str, ...], advice: str) -> None:
     """Words that a command does not take are refused with exit 2, and where they belong is said last."""
     ran = bare.rooda(*words)
     assert (ran.code, ran.out, ran.err.splitlines()[-1]) == (2, "", advice)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("goal", "run"), "Give either a specification or --file FILE."),
+        (("goal", ""), "The specification is empty."),
+        (("reflex", ""), "The task is empty."),
+        (("build", ""), "The task is empty."),
+    ],
+)
+def test_a_missing_task_is_reported_before_a_missing_agent(bare: Workspace, words: tuple[str, ...], said: str) -> None:
+    """Without an agent, too, the error names the text that the user left out."""
+    ran = bare.rooda(*words)
+    assert (ran.code, ran.err.splitlines()[0]) == (2, f"Error: {said}")
 
 
 def test_OU_33_nothing_is_near(bare: Workspace) -> None:

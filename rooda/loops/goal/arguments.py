@@ -74,12 +74,12 @@ def _screen_look(made: Setup, look: Lookup, chosen: RunOptions) -> ScreenOptions
     return launch.screen_options(made, chosen)._replace(stamps=own)
 
 
-def request_of(prepared: Prepared, where: Where, typed: Json) -> Request:
+def request_of(prepared: Prepared, where: Where, typed: Json, spec: str) -> Request:
     look = prepared.look
     if typed["keep_state"] and typed["delete_state"]:
         raise UsageProblem("--keep-state and --delete-state are mutually exclusive.")
     return Request(
-        spec=specification(where, typed),
+        spec=spec,
         plan=_trusted_plan(prepared, where, typed["plan"]),
         scores=scores_option(typed["score"]),
         shape=shape_option(typed["shape"]),
@@ -105,7 +105,7 @@ def specification(where: Where, typed: Json) -> str:
     """Return the specification verbatim, from the argument or from --file."""
     spec, path = typed.get("spec"), typed.get("file")
     if (spec is None) == (path is None):
-        raise UsageProblem("Give either a specification or --file FILE.")
+        raise UsageProblem("Give either a specification or --file FILE.", 'Such as: rooda goal "Make every test pass"')
     if path is not None:
         spec = files.to_text(sys.stdin.buffer.read()) if path == "-" else _content(where, path)
     if not str(spec).strip():

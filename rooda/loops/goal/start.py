@@ -14,7 +14,7 @@ from rooda.errors import FAILED, Interrupted, LimitReached, RoodaError, StateDam
 from rooda.loops import launch
 from rooda.loops.goal import checklist, foreign, table
 from rooda.loops.goal import files as goal_files
-from rooda.loops.goal.arguments import Prepared, prepare, request_of
+from rooda.loops.goal.arguments import Prepared, prepare, request_of, specification
 from rooda.loops.goal.effects import Asker, Context, Effects
 from rooda.loops.goal.events import KIND, RunEnded
 from rooda.loops.goal.files import NAME, Place
@@ -45,8 +45,9 @@ BY_LOOKING = "polling (at least)"
 
 
 def run(where: Where, typed: Json) -> int:
+    spec = specification(where, typed)
     prepared = prepare(where, typed)
-    request = request_of(prepared, where, typed)
+    request = request_of(prepared, where, typed, spec)
     if prepared.options.worktree:
 
         def work(there: Where) -> int:

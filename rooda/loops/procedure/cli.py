@@ -1,5 +1,6 @@
 """Defines the commands for procedures: `rooda P`, `rooda run P`, `rooda info`, `rooda list`."""
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -50,7 +51,8 @@ def _unknown(name: str, found: "Settings") -> UsageProblem:
     from rooda.settings.schema import COMMANDS
     from rooda.settings.types import nearest
 
-    near = nearest(name, [*procedures.names(found), *COMMANDS])
+    near = f"build --context-file {name}" if os.sep in name or os.path.isfile(name) else ""
+    near = near or nearest(name, [*procedures.names(found), *COMMANDS])
     near = f"build --agent {name}" if name in agents.agents(found) else near
     near = near or ("build --context …" if " " in name else "")
     return procedures.unknown(name, f"rooda {near}" if near else "")
@@ -61,6 +63,8 @@ def begin(name: str, where: Where, typed: Json, known: "Settings") -> int:
     from rooda.settings.where import with_typed
 
     if typed["task"] is not None:
+        if not typed["task"].strip():
+            raise UsageProblem("The task is empty.", "Describe what the loop is to do.")
         typed = {**typed, "context": (typed["task"], *typed["context"])}
     if typed["yes"] and not (typed["fresh"] or typed["worktree"]):
         typed = {**typed, "resume": True}
