@@ -214,7 +214,7 @@ def _print(text: str, stream: "TextIO | None" = None) -> int:
         stream.write(text)
         stream.flush()
     except OSError:
-        from rooda.views.screen import silence
+        from rooda.base.terminal import silence
 
         silence(stream)
     return 0

@@ -1,5 +1,6 @@
-"""Escapes all control sequences on stdout and stderr except rooda's own."""
+"""Writes to stdout and stderr: escapes all control sequences except rooda's own, and copes with a closed stream."""
 
+import os
 from io import TextIOWrapper
 from typing import NoReturn, TextIO
 
@@ -36,3 +37,13 @@ class EscapingStream(TextIOWrapper):
 def write_exact(stream: TextIO, text: str) -> None:
     """Write text with rooda's own control sequences unescaped. Everything else in it must be escaped already."""
     (stream.write_exact if isinstance(stream, EscapingStream) else stream.write)(text)
+
+
+def silence(stream: TextIO) -> None:
+    """Redirect a stream that has lost its reader to /dev/null, so that later output and the flush at exit succeed."""
+    try:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)
+    except (OSError, ValueError):
+        pass

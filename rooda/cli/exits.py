@@ -45,7 +45,7 @@ def settled(command: Callable[[], int]) -> int:
         return _reader_gone()
     except OSError as problem:
         if problem.errno == errno.ENOSPC:
-            from rooda.views.screen import silence
+            from rooda.base.terminal import silence
 
             silence(sys.stdout)  # otherwise Python's flush at exit would fail too
         place = f"{problem.filename}: " if problem.filename else ""
@@ -142,7 +142,7 @@ def _write_stderr(say: Callable[[], object]) -> None:
     try:
         say()
     except OSError:
-        from rooda.views.screen import silence
+        from rooda.base.terminal import silence
 
         silence(sys.stderr)
 

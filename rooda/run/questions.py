@@ -6,11 +6,13 @@ import sys
 from typing import TYPE_CHECKING
 
 from rooda.base import clock
+from rooda.base.terminal import silence
 
 if TYPE_CHECKING:
     from rooda.processes.signals import Signals
 
 PIPE_TIMEOUT = 1.0  # seconds to wait for a line from a pipe
+HANG_UP_TIMEOUT = 1.0  # seconds to wait for the SIGHUP that follows when a terminal closes
 
 
 class Stdin:
@@ -73,10 +75,22 @@ def waiting_answer(signals: "Signals | None" = None) -> str | None:
 
 
 def typed_answer(question: str, signals: "Signals | None" = None) -> str | None:
-    """Ask a question on the terminal and read one line; None at end of input or on a signal."""
-    sys.stderr.write(question)
-    sys.stderr.flush()
-    line = _stdin.line(None, signals)
-    if line is None:
-        sys.stderr.write("\n")  # after Ctrl+D the cursor is still on the line of the question
+    """Ask a question on the terminal and read one line; None at end of input, on a signal, or on a hang-up."""
+    is_open = _print(question)
+    line = _stdin.line(None, signals) if is_open else None
+    if line is None and is_open:
+        is_open = _print("\n")  # after Ctrl+D the cursor is still on the line of the question
+    if not is_open and signals:
+        signals.pause(HANG_UP_TIMEOUT)  # otherwise the loop would take the closed terminal for an answer and go on
     return line
+
+
+def _print(text: str) -> bool:
+    """Print to stderr; False if the terminal was closed."""
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except OSError:
+        silence(sys.stderr)
+        return False
+    return True

@@ -8,7 +8,7 @@ from typing import NamedTuple, TextIO
 
 from rooda.base import clock, secrets
 from rooda.base.json import Json
-from rooda.base.terminal import write_exact
+from rooda.base.terminal import silence, write_exact
 from rooda.base.text import escape_text
 from rooda.processes.supervise import Periodic
 from rooda.views.agent_output import Tail
@@ -124,16 +124,6 @@ class Screen:
             stream.flush()
         except (OSError, ValueError):
             silence(stream)
-
-
-def silence(stream: TextIO) -> None:
-    """Redirect a stream that has lost its reader to /dev/null, so that later output and the flush at exit succeed."""
-    try:
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, stream.fileno())
-        os.close(null)
-    except (OSError, ValueError):
-        pass
 
 
 class Stamp:

@@ -191,11 +191,12 @@ class Terminal(Running):
         )
         os.close(slave)
         self._seen = bytearray()
+        self._stop_reading, self._hung_up = os.pipe()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def _read(self) -> None:
-        while True:
+        while self._stop_reading not in select.select([self._master, self._stop_reading], [], [])[0]:
             try:
                 data = os.read(self._master, 65_536)
             except OSError:  # how a terminal says that nobody holds its other end
@@ -207,6 +208,13 @@ class Terminal(Running):
     def type(self, keys: str | bytes) -> None:
         """Type keys; `\\x03` is Ctrl+C."""
         os.write(self._master, keys.encode() if isinstance(keys, str) else keys)
+
+    def hang_up(self) -> None:
+        """Close the window."""
+        os.write(self._hung_up, b"x")
+        self._reader.join(2)
+        os.close(self._master)
+        self._master = -1
 
     def resize(self, rows: int, columns: int) -> None:
         """Change the size of the window."""
@@ -246,6 +254,10 @@ class Terminal(Running):
         if self._master >= 0 and not self._reader.is_alive():
             os.close(self._master)
             self._master = -1
+        if self._hung_up >= 0 and not self._reader.is_alive():
+            os.close(self._hung_up)
+            os.close(self._stop_reading)
+            self._hung_up = -1
 
 
 def drawn(text: str) -> list[str]:

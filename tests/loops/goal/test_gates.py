@@ -35,6 +35,19 @@ def test_C_041_C_050_a_tool_on_a_terminal_is_asked_about_the_state_only(g: Goals
     assert terminal.out.count("[Y/n]") == 1 and "All success criteria satisfied:" in terminal.out
 
 
+@pytest.mark.parametrize("question", [KEEP, "Proceed? [Y/n]"])
+def test_a_closed_terminal_interrupts_a_goal_that_asks(g: Goals, question: str) -> None:
+    """The goal is interrupted by SIGHUP, nothing is decided for the user, and it can be resumed."""
+    colleague(g)
+    terminal = g.on_terminal(*(() if question == KEEP else ("--keep-state",)))
+    asked(terminal, question)
+    terminal.hang_up()
+    assert terminal.finish() == 143
+    assert g.events()[-1]["reason"] == "interrupted" and g.kinds == ["plan"]
+    shown = g.each("why", "status")
+    assert "the signal was SIGHUP" in shown[0].out and "resume with: rooda goal continue" in shown[1].out
+
+
 def test_L_06_a_terminal_shows_no_lines_for_programs(g: Goals) -> None:
     """The unmet criteria in words in place of the status block; --verbose shows the blocks as a pipe does."""
     protocol = ("---LOOP_STATUS---", "EXIT_SIGNAL:", "STUCK_COUNT:", "---END_STATUS---", "<loop-complete>")
