@@ -9,7 +9,7 @@ from rooda.loops import launch, registry
 from rooda.loops.configuration import require_own
 from rooda.loops.registry import Loop
 from rooda.processes import lock
-from rooda.run import folder
+from rooda.run import folder, history
 from rooda.settings.where import Where, where
 from rooda.views.screen import Screen, ScreenOptions
 
@@ -81,6 +81,8 @@ def _cancelled(here: Where, loop: Loop, reason: str) -> int:
     held = launch.take_lock(loop.lock, named(loop), loop.name, screen)
     try:
         kept = kind.cancel(here.workspace, loop.name, reason)
+        if kept:
+            history.note_cancel(here.workspace, loop.name, loop.kind, reason)
     finally:
         if held:
             held.release()

@@ -21,6 +21,7 @@ from rooda.processes import lock
 from rooda.run import events as run_events
 from rooda.run import folder as run_folder
 from rooda.run import history
+from rooda.run.ended import CANCELLED
 from rooda.run.events import NAME
 from rooda.run.history import following
 from rooda.settings.where import where
@@ -81,8 +82,11 @@ def _show(
         calls = [history.located(record, folder) for record in records if record["event"] == "agent.started"]
         _show_end(calls, tail) if tail else _show_agent(calls)
     else:
+        because = run_folder.cancelled(folder)
         for record in records:
-            show(record, LEVELS["debug" if verbose else "info"])
+            is_cancelled = because is not None and record["event"] == run_events.END
+            later = {"state": CANCELLED, "cancelled": because} if is_cancelled else {}
+            show(record | later, LEVELS["debug" if verbose else "info"])
     click.echo(f"Prompts, transcripts and gate outputs: {folder}", err=True)
 
 

@@ -19,8 +19,15 @@ LONGEST = 1_048_576  # bytes read of each line
 def decisions(workspace: str, folder: str, hidden: tuple[str, ...], live: bool) -> Iterator[Json]:
     """Yield the decisions of the session in `folder`. `live`: the session is running; `hidden`: secrets to mask."""
     log = _Log(folder)
-    for each in [*reasons(log.records(), registry.view, live)]:
+    for each in [*reasons(log.records(), registry.view, live), *_cancelled(folder)]:
         yield _shown(each, log, workspace, hidden)
+
+
+def _cancelled(folder: str) -> Iterator[Reason]:
+    """Yield the reason for the end of a run that the user has cancelled after its session."""
+    if (because := run_folder.cancelled(folder)) is not None:
+        rule = f"the user cancelled the run for good (rooda cancel){f': {because}' if because else ''}"
+        yield Reason(run_folder.order_of(folder)["at"], 0, "ended", rule, run_folder.ORDER_FILE)
 
 
 class _Log:

@@ -10,7 +10,7 @@ from rooda.processes import lock
 from rooda.run.past_runs import PastRun, spent
 from rooda.run.spending import Spent, Used, total
 from rooda.settings.where import Where
-from rooda.views.summary import cause_text
+from rooda.views.summary import cancelled_text, cause_text
 
 VERSION = 2  # of the objects printed by --json: keys may be added, but not changed
 _DONE = ("failed", "cut_off", "commits", "files", "added", "removed")
@@ -78,6 +78,8 @@ def cause(run: PastRun, running: bool) -> str:
     """Return why a run ended, in a few words; "" while it runs."""
     if running:
         return ""
+    if (because := run.cancelled) is not None:
+        return cancelled_text(because)
     if run.last.ended is None:
         return "its log records no end, so the run was killed or the machine stopped"
     try:

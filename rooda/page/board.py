@@ -205,9 +205,9 @@ class Board:
         return before[1]
 
     def _row(self, here: Where, run: PastRun) -> Json:
-        """Return the row of a finished run; rebuild it only if the run's logs have changed."""
+        """Return the row of a finished run; rebuild it only if its logs have changed, or it was cancelled."""
         seen = tuple((session.path, session.last.get("seq")) for session in run.sessions)
-        key = (here.workspace, seen, len(run.deleted))
+        key = (here.workspace, seen, len(run.deleted), run.cancelled)
         if key not in self._rows:
             if len(self._rows) > 20 * MOST_FINISHED:
                 self._rows.clear()

@@ -213,10 +213,11 @@ def _runs(workspace: str) -> list[str]:
     return files.list_folder(os.path.join(workspace, RUNS))
 
 
-# Orders from another terminal, saved in the run's folder: `rooda stop` with its reason, `rooda pause`.
+# Orders from another terminal, saved in the run's folder: `rooda stop` and `rooda cancel` with their reason,
+# `rooda pause`.
 ORDER_FILE = "order"
 _UNREADABLE = r"[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]"
-STOP, PAUSE = "stop", "pause"
+STOP, PAUSE, CANCEL = "stop", "pause", "cancel"
 
 
 def leave_order(folder: str, word: str, reason: str = "") -> bool:
@@ -248,6 +249,12 @@ def order_of(folder: str) -> Json:
     """Return the order signed by this user, with the strings `order`, `reason` and `at`; {} if there is none."""
     order, is_ours = _order(folder)
     return order if is_ours else {}
+
+
+def cancelled(folder: str) -> str | None:
+    """Return the reason with which the user cancelled the run, "" without one; None if the run isn't cancelled."""
+    order = order_of(folder)
+    return " ".join(order["reason"].split()) if order.get("order") == CANCEL else None
 
 
 def has_foreign_order(folder: str) -> bool:

@@ -214,6 +214,12 @@ def newest(workspace: str, name: str, loop: str, begun: str = "", log: Logs = Se
     return None
 
 
+def note_cancel(workspace: str, name: str, loop: str, reason: str = "") -> None:
+    """Record in the folder of a loop's newest session that the user has cancelled the run for good."""
+    if session := newest(workspace, name, loop):
+        run_folder.leave_order(session.folder, run_folder.CANCEL, reason)
+
+
 def of_run(workspace: str, name: str, loop: str) -> list[SessionLog]:
     """Return the sessions of this loop since its last start; [] if the loop can't be resumed."""
     log = cache(SessionLog)

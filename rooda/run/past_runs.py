@@ -36,6 +36,11 @@ class PastRun(NamedTuple):
         return found if isinstance(found, dict) else {}
 
     @property
+    def cancelled(self) -> str | None:
+        """The reason with which the user cancelled the run, "" without one; None if the user hasn't cancelled it."""
+        return folder.cancelled(self.last.folder)
+
+    @property
     def started_at(self) -> str:
         return str(self.sessions[0].first.get("ts", ""))
 
@@ -50,6 +55,8 @@ class PastRun(NamedTuple):
         """Return the state of the run, one of those in run/ended.py."""
         if running:
             return ended.of_running(self.last.now.phase, suspended=False)
+        if self.cancelled is not None:
+            return ended.CANCELLED
         if self.last.ended is None:
             return self.last.state_of({"status": "running"})
         return ended.of_end(self.last.ended)

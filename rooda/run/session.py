@@ -25,7 +25,7 @@ from rooda.run.calls import AgentCalls
 from rooda.run.commands import CommandRunner, limits_of
 from rooda.run.cost_ledger import CostLedger, Place
 from rooda.run.counts import Counting
-from rooda.run.ended import of_end
+from rooda.run.ended import COMPLETED, FAILED_STATE, of_end
 from rooda.run.event_records import (
     BudgetExceeded,
     Emit,
@@ -340,7 +340,8 @@ class Session:
         if run_folder.has_foreign_order(folder):
             self._events.warn(f"{os.path.join(folder, run_folder.ORDER_FILE)} is not signed by you; ignoring it")
         order = run_folder.order_of(folder)
-        if order.get("order") == run_folder.STOP:
+        is_over = of_end(ended) in (COMPLETED, FAILED_STATE)  # before the order arrived
+        if order.get("order") == run_folder.STOP and not is_over:
             facts |= {"stopped_by": "person", "stopped_because": order["reason"]}
         facts |= {"state": of_end({**ended, **facts}), "summary": self._summing.facts()}
         return SessionEnd(ran=self._gate.session_seconds(), **facts)

@@ -53,8 +53,15 @@ def row(label: str, text: str, whole: bool = False) -> str:
     return "" if not text else line if whole else truncate(line, WIDTH)
 
 
+def cancelled_text(because: str) -> str:
+    """Return the cause of a run that the user cancelled, with the reason if the user gave one."""
+    return f"by rooda cancel: {because}" if because else "by rooda cancel"
+
+
 def cause_text(record: Json, of_kind: Callable[[Json], str]) -> str:
     """Return why a run ended, as the end of a sentence: by the user, a signal, a limit, or a rule of the loop."""
+    if "cancelled" in record:
+        return cancelled_text(record["cancelled"])
     if "stopped_by" in record:
         because = " ".join(str(record.get("stopped_because") or "").split())
         return f"by rooda stop: {because}" if because else "by rooda stop"
@@ -134,6 +141,8 @@ def next_command(record: Json, of_kind: Callable[[Json], str]) -> str:
 
     If a limit ended the run, the command raises that limit; if lost calls make the limit useless, it removes the limit.
     """
+    if "cancelled" in record:
+        return ""
     command, cause = of_kind(record), cause_of(record)
     if command and cause and cause.kind in LIMIT_OPTIONS and cause.limit and not cause.budget:
         command += f" {LIMIT_OPTIONS[cause.kind]} {'0' if cause.lost else _higher(cause)}"

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,16 @@ def test_without_a_reason(ws: Workspace) -> None:
     os.kill(running.pid, signal.SIGTERM)
     running.finish()
     assert "stopped_by" not in ws.events()[-1] and "stopped by" not in ws.rooda("status").out
+
+
+def test_an_order_that_comes_too_late_is_not_the_cause(ws: Workspace) -> None:
+    """A run that completes, although the user has ordered a stop in its last moment, completed by itself."""
+    late = "import sys; from rooda.run import folder; assert folder.leave_order(sys.argv[1], folder.STOP)"
+    ws.side(1, f'{sys.executable} -c "{late}" "$PWD/.rooda/runs/$ROODA_RUN" >$FAKE/late 2>&1; echo $? >>$FAKE/late')
+    ran = ws.rooda("build", "-n", "1")
+    assert ran.code == 0 and "rooda stop" not in ran.both, ran.both
+    assert Path(ws.fake, "late").read_text() == "0\n"
+    assert "stopped_by" not in ws.events()[-1] and ws.events()[-1]["state"] == "completed"
 
 
 def test_after_an_agent_that_cleans_up(ws: Workspace) -> None:

@@ -1,5 +1,6 @@
 """Every kind of loop takes every verb, with the same options; what a kind can't do names what can be done."""
 
+import json
 import os
 
 import pytest
@@ -41,6 +42,21 @@ def test_L_01_a_loop_of_another_kind_is_named(ws: Workspace) -> None:
     assert ws.rooda("reflex", "cancel", "--reason", "enough").code == 0
     state = ws.json(".ai-factory/evolution/page/run.json")
     assert (state["status"], state["stop"]["reason"]) == ("stopped", "enough")
+
+
+def test_a_cancelled_run_is_over_in_every_view(ws: Workspace) -> None:
+    """After Ctrl+C, `rooda cancel` ends the run: status, runs, logs and why agree, and none of them offers a resume."""
+    ws.signal_at(1)
+    assert ws.rooda("build", "-n", "2").code == 130
+    assert ws.rooda("cancel", "--reason", "wrong task").code == 0
+    status, runs, logs, why = ws.each("status", "runs --json", "logs", "why")
+    row = json.loads(runs.out)[0]
+    assert (row["state"], row["cause"]) == ("cancelled", "by rooda cancel: wrong task")
+    assert "cancelled: by rooda cancel: wrong task" in status.out
+    assert "build: cancelled, by rooda cancel: wrong task" in logs.out and "  next " not in logs.out
+    assert "Run ended: the user cancelled the run for good (rooda cancel): wrong task" in why.out
+    assert ws.rooda("build", "-n", "1").code == 0
+    assert [row["state"] for row in json.loads(ws.rooda("runs", "--json").out)] == ["completed", "cancelled"]
 
 
 def test_L_01_a_run_of_a_flow_is_cancelled_on_any_branch(bare: Workspace) -> None:

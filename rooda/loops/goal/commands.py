@@ -24,7 +24,7 @@ from rooda.loops.goal.arguments import plan_option, prepare, specification
 from rooda.loops.goal.criteria import EXECUTION, MEASUREMENT, OBSERVATION, REVIEW, RUN, Criterion, Mark, evidence_name
 from rooda.loops.goal.effects import OUTPUT
 from rooda.loops.goal.events import KIND
-from rooda.loops.goal.files import Place
+from rooda.loops.goal.files import NAME, Place
 from rooda.loops.goal.plan import Plan
 from rooda.loops.goal.planning import TRIES, NotReady, Request, call_agent, plan_failed, plan_prompt
 from rooda.loops.goal.prompts import run_ended
@@ -39,6 +39,7 @@ from rooda.loops.overview import Overview, as_json, for_people
 from rooda.processes import lock, supervise
 from rooda.processes.regex import matches
 from rooda.processes.signals import Signals
+from rooda.run import history
 from rooda.run.event_records import Event, FilesRestored, Problem
 from rooda.run.records import Ending
 from rooda.run.session import walls_of
@@ -67,7 +68,9 @@ def cancel(where: Where, typed: Json) -> int:
             "The goal is still running in another terminal; it was not cancelled.", "Try again, or: rooda stop goal"
         )
     try:
-        if not end(place, bool(typed["keep_state"])):
+        if end(place, bool(typed["keep_state"])):
+            history.note_cancel(where.workspace, NAME, KIND.name)
+        else:
             say("The goal ended before it could be cancelled." if running else "There is no goal to cancel here.")
     finally:
         held.unlock()
