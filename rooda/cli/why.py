@@ -12,6 +12,7 @@ from rooda.cli.logs import is_live, session_with
 from rooda.errors import OK
 from rooda.loops.evidence import decisions
 from rooda.run import folder as run_folder
+from rooda.run.past_runs import run_of
 from rooda.settings.where import where
 from rooda.views.say import folded
 
@@ -25,7 +26,10 @@ _WORDS = {"told": "noted"}  # words for people; --json keeps the key
 @click.option("--elsewhere", is_flag=True, hidden=True, help="A run may be running on another machine.")
 @click.pass_context
 def why(ctx: click.Context, name: str | None, iteration: int | None, as_json: bool, elsewhere: bool) -> int:
-    """Explain each decision of the latest run, or of NAME's latest run: the rule and the line of evidence."""
+    """Explain each decision of the latest run, or of NAME's latest run: the rule and the line of evidence.
+
+    A run includes all its resumes; if NAME is the ID of one of its sessions, only this session is explained.
+    """
     workspace = where(ctx).workspace
     folder = run_folder.latest(workspace, name)
     if folder is None:
@@ -33,13 +37,16 @@ def why(ctx: click.Context, name: str | None, iteration: int | None, as_json: bo
         if as_json:
             click.echo("[]")
         return OK
+    alone = os.path.basename(folder) == name
     if iteration:
-        folder = session_with(workspace, folder, iteration, alone=os.path.basename(folder) == name)
-    live = elsewhere or is_live(workspace, folder)
-    if not live:
-        say_if_unsigned(folder)
-    found = decisions(workspace, folder, keys(), live)
-    shown = [each for each in found if iteration in (None, each["iteration"])]
+        folder, alone = session_with(workspace, folder, iteration, alone), True
+    shown = []
+    for session in [folder] if alone else _sessions(workspace, folder):
+        live = is_live(workspace, session) or (elsewhere and session == folder)
+        if not live:
+            say_if_unsigned(session)
+        found = decisions(workspace, session, keys(), live)
+        shown += [each for each in found if iteration in (None, each["iteration"])]
     if as_json:
         import json
 
@@ -47,6 +54,12 @@ def why(ctx: click.Context, name: str | None, iteration: int | None, as_json: bo
     else:
         click.echo("\n".join(folded(escape_line(text)) for row in shown for text in _rows(row)))
     return OK
+
+
+def _sessions(workspace: str, folder: str) -> list[str]:
+    """Return the folders of the sessions of the run that has the session `folder` as its newest, oldest first."""
+    found = run_of(workspace, os.path.basename(folder))
+    return [session.folder for session in found[0].sessions] if found else [folder]
 
 
 def _rows(row: Json) -> list[str]:

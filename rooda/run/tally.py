@@ -81,7 +81,8 @@ class Tally:
     def _add_turn(self, record: Json) -> None:
         outcome = outcome_of(record)
         self._started = self._open = False
-        self.iterations += 1
+        executed = record.get("executed")  # a flow's first measurement and its limit end no iteration
+        self.iterations = executed if isinstance(executed, int) else self.iterations + 1
         self.failed += outcome == "failure"
         self.cut_off += outcome == "interrupted"
 

@@ -29,6 +29,7 @@ def test_each_decision_has_its_rule_and_its_line(ws: Workspace) -> None:
     assert call["rule"] == "AI CLI failed (exit 7); failures in a row: 2 of 3"
     assert (call["line"], call["text"]) == (2, "second: boom")
     assert good["rule"] == "the agent exited with 0, and every gate passed"
+    assert good["evidence"].endswith("/0003-gate-1.out") and good["quote"] == "compiling"
     assert ended["rule"].startswith("Reached max iterations: 3") and ended["rule"].endswith("(exit 0)")
 
 
@@ -77,6 +78,26 @@ def test_a_signal(ws: Workspace) -> None:
     rules = [row["rule"] for row in reasons(ws)]
     assert rules[1] == "a signal ended its agent; the call counts, failures in a row do not change"
     assert "a signal ends the loop; the state is kept (exit 143)" in rules[-1]
+
+
+def test_all_sessions_of_a_run_and_the_gate_that_is_red_at_its_end(ws: Workspace) -> None:
+    """A resume that ends at once, at its limit, fails by the red gate; the first session is shown, too."""
+    ws.procedure(gates={"tests": "echo 3 failed; exit 2"})
+    ws.signal_at(1, "TERM")
+    assert ws.rooda("build", "-n", "1").code == 143
+    assert ws.rooda("resume", "build").code == 1
+    found = reasons(ws)
+    assert [row["decision"] for row in found] == ["began", "ended", "ended", "began", "ended"]
+    assert "ended with red gates: tests (exit 2);" in found[-1]["rule"] and found[-1]["quote"] == "3 failed"
+    assert len(reasons(ws, ws.events()[-1]["run"])) == 2
+
+
+def test_a_refused_claim(ws: Workspace) -> None:
+    """The agent's SUCCESS is named where a red gate refuses it."""
+    ws.procedure(gates={"tests": "exit 2"}, loop={"promise_signals": True})
+    ws.out(1, "<promise>SUCCESS</promise>\n")
+    assert ws.rooda("build", "-n", "1").code == 1
+    assert reasons(ws)[1]["rule"].endswith("; the agent's SUCCESS was refused, because gates are red")
 
 
 def test_nothing_to_tell(bare: Workspace) -> None:

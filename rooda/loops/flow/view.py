@@ -152,6 +152,7 @@ def _ended(record: Json) -> list[Line]:
     going = [Line("info", f"Resume:   {_next(record)}")] if record["status"] in (ERROR, LIMIT) else []
     return [
         _end(record),
+        *_unmet(record),
         Line("info", f"Branch: {record['branch']}"),
         Line("info", f"Base branch: {record['base_branch']}"),
         Line("info", f"Commits: {commits}"),
@@ -177,7 +178,9 @@ def _discard(record: Json, base: str, branch: str) -> str:
 def _cause(record: Json) -> str:
     if record["status"] == LIMIT:
         return f"its limit of {counted(record['max_iterations'], 'iteration')} is reached"
-    return "target met" if record["status"] == COMPLETE else str(record.get("error") or "")
+    if record["status"] == COMPLETE:
+        return f"target met, but {unmet}" if (unmet := _not_passing(record)) else "target met"
+    return str(record.get("error") or "")
 
 
 def _next(record: Json) -> str:
@@ -187,6 +190,18 @@ def _next(record: Json) -> str:
 
 MORE = 3  # iterations that the command after a limit adds
 WORDS = Words(lambda record: f"flow {record['name']}", _cause, _next)
+
+
+def _not_passing(record: Json) -> str:
+    """Return the sensors of the top node that don't pass, as on the screen; "" if all do."""
+    return ", ".join(f"{name}: {status}" for name, status in record["sensors"].items() if status != PASS)
+
+
+def _unmet(record: Json) -> list[Line]:
+    """Return a warning if the target is met according to the controller, but not according to the sensors."""
+    what = _not_passing(record) if record["status"] == COMPLETE else ""
+    text = f"The controller says that the target is met, but not every sensor passes: {what}"
+    return [warning(text, to_stderr=True)] if what else []
 
 
 def _end(record: Json) -> Line:

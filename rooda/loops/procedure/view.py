@@ -137,13 +137,18 @@ def _run_ended(record: Json) -> list[Line]:
 
 def _red_end(record: Json) -> list[Line]:
     """Return a warning that says why a run that reached its iteration limit has failed; none if it succeeded."""
+    what = _left_red(record)
+    return [warning(f"Ended with {what}; exit code {record['exit_code']}", to_stderr=True)] if what else []
+
+
+def _left_red(record: Json) -> str:
+    """Return what is red or failed at the end of a run that reached its iteration limit; "" if nothing is."""
     if "last" not in record:
-        return []
+        return ""
     last = record["last"]
     found = [f"red gates: {last['gates_failed']}"] if last.get("gates_failed") else []
     found += [f"a failed iteration: {fault.text}" for fault in faults(last) if not fault.of_gates]
-    what = "; ".join(found) or "a failed iteration"
-    return [warning(f"Ended with {what}; exit code {record['exit_code']}", to_stderr=True)]
+    return "; ".join(found) or "a failed iteration"
 
 
 def _standstill(record: Json) -> str:
@@ -233,14 +238,22 @@ def _turn(record: Json, past: Past) -> Iterator[Reason]:
     elif record["outcome"] == "failure":
         yield from _failed(record, past, transcript)
     else:
-        rule = "the agent exited with 0"
-        if record["gates_failed"]:
-            rule += f", and no gate turned red; red gates: {record['gates_failed']}"
-        else:
-            rule += ", and every gate passed" if "gates.ended" in past.this_iteration else ", and there are no gates"
-        promised = record.get("promise") == "SUCCESS"
-        signal = "; it signaled SUCCESS" if promised else ""
-        yield Reason(*where, "went on", rule + signal, transcript, PROMISE if promised else "")
+        yield Reason(*where, "went on", *_accepted(record, past, transcript))
+
+
+def _accepted(record: Json, past: Past, transcript: str) -> tuple[str, str, str]:
+    """Return the rule, the evidence and its words for a good iteration: its gates, else its agent."""
+    rule, gate = "the agent exited with 0", past.this_iteration.get("gate.ended", {})
+    claimed = record.get("promise") == "SUCCESS"
+    if record["gates_failed"]:
+        gate = past.failed_gates[0] if past.failed_gates else gate
+        rule += f", and no gate turned red; red gates: {record['gates_failed']}{_REFUSED if claimed else ''}"
+    else:
+        rule += ", and every gate passed" if "gates.ended" in past.this_iteration else ", and there are no gates"
+        rule += "; it signaled SUCCESS" if claimed else ""
+    if output := gate.get("output", ""):
+        return rule, output, gate.get("said", "")
+    return rule, transcript, PROMISE if claimed else ""
 
 
 def _failed(record: Json, past: Past, transcript: str) -> Iterator[Reason]:
@@ -251,19 +264,20 @@ def _failed(record: Json, past: Past, transcript: str) -> Iterator[Reason]:
         if not (fault.of_gates and past.failed_gates):
             yield Reason(*where, f"{fault.text}; {count}", transcript, words)
     for gate in past.failed_gates:
-        rule = f"gate {gate['gate']}: {gate['verdict']}; {count}"
+        rule = f"gate {gate['gate']}: {gate['verdict']}; {count}{_REFUSED if record['promise'] == 'SUCCESS' else ''}"
         yield Reason(*where, rule, gate.get("output", ""), gate.get("said", ""))
 
 
 def _ended(record: Json, past: Past) -> Iterator[Reason]:
     said, reason = lines_of(record, LINES), record.get("reason", "")
     rule = limits(record) if reason == "limit" else _RULES.get(reason, "")
-    text = "; ".join(part for part in (said[0].text if said else "", stopped(record), rule) if part)
+    red = f"ended with {what}" if (what := _left_red(record)) else ""
+    text = "; ".join(part for part in (said[0].text if said else "", red, stopped(record), rule) if part)
     transcript, words = past.transcript()
     words = PROMISE if reason == "success-signal" else words
     shown = reason in ("success-signal", "failures", "agent") or _of_account(record)
-    if reason == "failures" and past.failed_gates:
-        transcript, words = past.failed_gates[0].get("output", ""), ""
+    if past.failed_gates and (reason == "failures" or red):
+        shown, transcript, words = True, past.failed_gates[0].get("output", ""), past.failed_gates[0].get("said", "")
     yield Reason(record["ts"], 0, "ended", f"{text} (exit {record['exit_code']})", transcript if shown else "", words)
 
 
@@ -272,6 +286,7 @@ def _of_account(record: Json) -> bool:
     return cause is not None and cause.kind == "account"
 
 
+_REFUSED = "; the agent's SUCCESS was refused, because gates are red"
 _RULES = {
     "max-iterations": "the iteration limit is checked before each iteration, after the failure threshold",
     "failures": "the failures in a row reached the threshold",

@@ -26,6 +26,17 @@ def test_F_190_F_191_the_report_at_the_end(ran: Ran) -> None:
     ):
         assert text in done.out
     assert flow.ws.git("diff", "--stat", "main...ai-loop/do-it") != ""
+    assert "target met after 2 iterations" in done.out and "  iterations  2 in " in done.err
+
+
+def test_a_target_that_only_the_controller_sees(flow: Flow) -> None:
+    """The controller decides alone, so the end names each sensor that does not pass."""
+    flow.scenario("S1").sensor("unit", "fail", "fail")
+    done = flow.run()
+    assert done.code == 0
+    assert "WARNING: The controller says that the target is met, but not every sensor passes: unit: fail" in done.err
+    assert "completed, target met, but unit: fail" in done.err
+    assert "target met, but unit: fail" in flow.ws.rooda("runs").out
 
 
 def test_F_192_progress_after_each_root_iteration(ran: Ran) -> None:
