@@ -115,8 +115,15 @@ def at_limit(ended: Json | None) -> str:
 def needs_more(ended: Json) -> bool:
     """True if a limit ended the run, so that a resume without a higher limit ends at once."""
     cause = cause_of(ended)
-    own = ended.get("status") == _FLOW_LIMIT or ended.get("reason") == _GOAL_LIMIT
+    own = ended.get("status") == _FLOW_LIMIT or ended.get("reason") == _GOAL_LIMIT or _is_used_up(ended)
     return own or (cause is not None and cause.kind in LIMIT_OPTIONS)
+
+
+def _is_used_up(ended: Json) -> bool:
+    """True if a procedure's last iteration was cut off: it counts, so none is left."""
+    done, most = ended.get("iterations"), ended.get("max_iterations")
+    interrupted = ended.get("status") == INTERRUPTED
+    return interrupted and isinstance(done, int) and isinstance(most, int) and 0 < most <= done
 
 
 def _from_outside(ended: Json) -> bool:

@@ -84,7 +84,9 @@ def test_all_sessions_of_a_run_and_the_gate_that_is_red_at_its_end(ws: Workspace
     """A resume that ends at once, at its limit, fails by the red gate; the first session is shown, too."""
     ws.procedure(gates={"tests": "echo 3 failed; exit 2"})
     ws.signal_at(1, "TERM")
-    assert ws.rooda("build", "-n", "1").code == 143
+    assert ws.rooda("build", "-n", "1").err.endswith("  next        rooda resume build -n 2\n")
+    status, rows = ws.each("status", "status --json")
+    assert "resume with: rooda resume build -n 2" in status.out and json.loads(rows.out)[0]["next"].endswith(" -n 2")
     assert ws.rooda("resume", "build").code == 1
     found = reasons(ws)
     assert [row["decision"] for row in found] == ["began", "ended", "ended", "began", "ended"]

@@ -104,7 +104,8 @@ def lines(facts: Json) -> list[str]:
     if facts["timing"]:
         rows.append(f"  Iteration timing: {timing_text(facts['timing'])}")
     if not facts["running"] and status != COMPLETED:
-        rows.append(f"  resume with: {facts.get('resume') or f'rooda resume {name}'}")
+        resume = procedure_state.resume_command(name, facts["iteration"], facts["max_iterations"])
+        rows.append(f"  resume with: {facts.get('resume') or resume}")
     return rows
 
 

@@ -3,10 +3,11 @@
 import os
 from collections.abc import Iterator
 
-from rooda.base import clock
+from rooda.base import clock, workspace_files
 from rooda.base.json import Json
 from rooda.base.text import format_seconds
 from rooda.errors import ConfigProblem, Interrupted, StateDamaged, Undecided, UsageProblem, code_of_signal
+from rooda.git import traces
 from rooda.loops import launch, options
 from rooda.loops.kernel import Turns
 from rooda.loops.options import RunOptions
@@ -44,6 +45,9 @@ from rooda.settings.where import Where
 from rooda.views.lines import Line
 from rooda.views.screen import Screen
 from rooda.views.summary import relative_place
+
+DEMO, DEMO_MARK = "demo", "demo project of rooda"  # the agent's name; in the first line of a file of its projects
+DEMO_FILES = ("textkit.py", "greetings.py")
 
 
 def start(found: "layers.Settings", procedure: Procedure, where: Where, typed: Json) -> int:
@@ -192,7 +196,7 @@ def _ask(state: OodaState) -> str:
     took = format_seconds(total_seconds(state))
     found = f"Found an interrupted run of '{name}': iteration {state.iteration}{bound} completed ({took})."
     if questions.at_terminal():
-        question = f"{found}\nResume? [Y/n] "
+        question = f"{found}\nn starts over: this run can't be resumed then. Ctrl+C leaves it as it is.\nResume? [Y/n] "
         while (answer := questions.typed_answer(question)) is not None:
             if mode := mode_of_answer(answer):
                 return mode
@@ -227,6 +231,8 @@ def run_session(
         began = initial_state(procedure, state, asked, where.workspace)
         _say_if_unlimited(procedure, began, screen)
         session.emit(_opening(procedure, began, state is None))
+        _hint_if_unchecked(procedure, where.workspace, screen)
+        _hint_if_no_demo(procedure, where.workspace, screen)
         try:
             past, earlier = Past(), _earlier(where.workspace, procedure.name) if state is not None else iter(())
             known = progress.recalled(past.adding(earlier))
@@ -252,6 +258,29 @@ def _earlier(workspace: str, name: str) -> Iterator[Json]:
     found = history.events_of_run(workspace, name, KIND.name, {*Past.EVENTS, *progress.EVENTS})
     required = {**required_fields(event_records), **required_fields(events)}
     return (record for record in found if required[record["event"]] <= {*record})
+
+
+def _hint_if_unchecked(procedure: Procedure, workspace: str, screen: Screen) -> None:
+    """Print a hint if nothing checks the agent's work; also if nothing can undo it."""
+    if procedure.gates:
+        return
+    kept = procedure.setup.safety == "snapshot" and bool(traces.folders(workspace)[2])
+    undo = "" if kept else ", and without snapshots in git nothing can be undone"
+    screen.hint(f"No gate checks the agent's work{undo}. To set this up: rooda init")
+
+
+def _hint_if_no_demo(procedure: Procedure, workspace: str, screen: Screen) -> None:
+    """Print a hint if the demo agent, which can only repair its own project, is used in another one."""
+    agent = procedure.setup.agent
+    if agent and agent.name == DEMO and not any(_is_demo(workspace, path) for path in DEMO_FILES):
+        screen.hint("The agent demo is a script for demo projects only; make one with: rooda init --demo DIR")
+
+
+def _is_demo(workspace: str, path: str) -> bool:
+    try:
+        return DEMO_MARK in workspace_files.text(workspace, os.path.join(workspace, path)).partition("\n")[0]
+    except (OSError, ValueError):
+        return False
 
 
 def _say_if_unlimited(procedure: Procedure, began: OodaState, screen: Screen) -> None:

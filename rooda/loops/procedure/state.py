@@ -65,6 +65,12 @@ def can_resume(status: str | None) -> bool:
     return status not in (None, COMPLETED)
 
 
+def resume_command(name: str, iteration: int, max_iterations: int) -> str:
+    """Return the command that resumes a run; if its iterations are used up, with a higher limit."""
+    more = f" -n {iteration + 1}" if 0 < max_iterations <= iteration else ""
+    return f"rooda resume {name}{more}"
+
+
 def mode_of_answer(answer: str) -> str:
     """Parse the user's answer to `Resume? [Y/n]`: return resume, fresh, or "" for any other answer."""
     word = answer.strip().lower()

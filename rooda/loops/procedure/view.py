@@ -6,6 +6,7 @@ from typing import NamedTuple
 from rooda.agents.outcome import in_words
 from rooda.base.json import Json
 from rooda.base.text import counted, format_seconds, format_tenths, timing_text
+from rooda.loops.procedure.state import resume_command
 from rooda.run.spending import cause_of
 from rooda.views.lines import Line, LineMakers, error, info, warning
 from rooda.views.lines import lines as lines_of
@@ -202,7 +203,7 @@ def _next(record: Json) -> str:
     if record["reason"] == "question":
         return f'rooda answer {record["procedure"]} "…"'
     if record["status"] != "completed":
-        return f"rooda resume {record['procedure']}"
+        return resume_command(record["procedure"], record["iterations"], record["max_iterations"])
     return f"rooda {record['procedure']}" if record["exit_code"] else ""
 
 

@@ -28,6 +28,7 @@ def test_O_048_OA_18_yes(found: Workspace, answer: str) -> None:
     terminal.wait_line(FOUND)
     until(lambda: terminal.screen[-1].startswith(ASKED), what="the question")
     assert not found.calls
+    assert "n starts over: this run can't be resumed then. Ctrl+C leaves it as it is.\nResume? " in terminal.out
     terminal.type(answer)
     assert terminal.finish() == 130
     lines = masked(terminal.screen)
