@@ -43,7 +43,10 @@ END = 262_144  # bytes; --tail first reads this much of the end of a transcript
 @click.option("-f", "--follow", "following", is_flag=True, help="Follow the log until the run ends.")
 @click.pass_context
 def logs(ctx: click.Context, /, name: str | None, following: bool, **how: Any) -> int:
-    """Print the lines of the latest run, or of NAME's latest run, and the folder of its transcripts."""
+    """Print the lines of the latest run, or of NAME's latest run, and the folder of its transcripts.
+
+    After a resume, these are the lines since the resume; `rooda why` explains the whole run.
+    """
     workspace, tail = where(ctx).workspace, how.pop("tail")
     if tail and (following or how["as_json"] or not how["agent"]):
         raise UsageProblem("--tail requires --agent, and excludes --follow and --json.")
