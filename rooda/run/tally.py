@@ -42,7 +42,7 @@ class Tally:
         if event == "iteration.started":
             self._started, self._open = True, False
         elif event == self._turn_part:
-            self._started = record["display"] > self.iterations
+            self._started = True
         elif event == "agent.started":
             self._open = self._started
         elif event == "agent.ended":
@@ -81,9 +81,7 @@ class Tally:
     def _add_turn(self, record: Json) -> None:
         outcome = outcome_of(record)
         self._started = self._open = False
-        # A flow's first measurement and its limit end no iteration; a reflex iteration may end both phases, A and B.
-        done = record.get("executed", record.get("number"))
-        self.iterations = done if isinstance(done, int) else self.iterations + 1
+        self.iterations += 1
         self.failed += outcome == "failure"
         self.cut_off += outcome == "interrupted"
 

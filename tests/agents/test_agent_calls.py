@@ -214,7 +214,6 @@ def test_the_demo_agent_is_always_there(bare: Workspace) -> None:
     assert ran.code == 0, ran.both
     assert "no model, no network, no cost" in ran.out
     assert "The agent demo is a script for demo projects only; make one with: rooda init --demo DIR" in ran.err
-    assert "No gate checks the agent's work, and without snapshots in git nothing can be undone." in ran.err
     assert bare.exists("rooda-demo/textkit.py")
 
 

@@ -7,7 +7,6 @@ from rooda.base import clock, workspace_files
 from rooda.base.json import Json
 from rooda.base.text import format_seconds
 from rooda.errors import ConfigProblem, Interrupted, StateDamaged, Undecided, UsageProblem, code_of_signal
-from rooda.git import traces
 from rooda.loops import launch, options
 from rooda.loops.kernel import Turns
 from rooda.loops.options import RunOptions
@@ -231,7 +230,6 @@ def run_session(
         began = initial_state(procedure, state, asked, where.workspace)
         _say_if_unlimited(procedure, began, screen)
         session.emit(_opening(procedure, began, state is None))
-        _hint_if_unchecked(procedure, where.workspace, screen)
         _hint_if_no_demo(procedure, where.workspace, screen)
         try:
             past, earlier = Past(), _earlier(where.workspace, procedure.name) if state is not None else iter(())
@@ -258,15 +256,6 @@ def _earlier(workspace: str, name: str) -> Iterator[Json]:
     found = history.events_of_run(workspace, name, KIND.name, {*Past.EVENTS, *progress.EVENTS})
     required = {**required_fields(event_records), **required_fields(events)}
     return (record for record in found if required[record["event"]] <= {*record})
-
-
-def _hint_if_unchecked(procedure: Procedure, workspace: str, screen: Screen) -> None:
-    """Print a hint if nothing checks the agent's work; also if nothing can undo it."""
-    if procedure.gates:
-        return
-    kept = procedure.setup.safety == "snapshot" and bool(traces.folders(workspace)[2])
-    undo = "" if kept else ", and without snapshots in git nothing can be undone"
-    screen.hint(f"No gate checks the agent's work{undo}. To set this up: rooda init")
 
 
 def _hint_if_no_demo(procedure: Procedure, workspace: str, screen: Screen) -> None:

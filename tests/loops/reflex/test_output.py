@@ -211,7 +211,7 @@ def test_E_21_iterations_in_the_summary(kit: Kit) -> None:
     kit.answer("PRODUCE.1", words("ENAD"))
     kit.again()
     ran = kit.reflex("resume")
-    assert ran.code == 0 and "iterations  1 in" in ran.err, ran.err
+    assert ran.code == 0 and "iterations  2 in" in ran.err, ran.err
 
 
 def test_the_live_display(kit: Kit) -> None:
