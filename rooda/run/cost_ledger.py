@@ -28,6 +28,7 @@ from rooda.run.spending import Used
 
 VERSION = 1
 PATIENCE = 10.0  # seconds to wait for the lock
+MOST_PENDING = 64  # lines that may wait in memory, if every agent ends before they can be written while it works
 ELSEWHERE = 86_400.0  # seconds after which the session of another machine counts as dead
 ENDING = ".jsonl"
 Warn = Callable[[str], None]
@@ -109,10 +110,11 @@ class CostLedger(Purse):
         group = self._budgets.group
         self._unwritten.append(_line(used, place.workspace, self._project, self._account(agent), group=group))
         self._started.discard(call)
-        if reserved:  # without a budget the line is written while the next agent works, or at the end
+        if reserved or len(self._unwritten) >= MOST_PENDING:  # else it is written while an agent works, or at the end
             with self._reported(), self._locked():
                 self._append()
-                self._write_session()
+                if reserved:
+                    self._write_session()
 
     def sync(self) -> None:
         """Write all pending lines, and sync those that a budget needs after a power failure.
