@@ -118,9 +118,9 @@ def _exit(code: int) -> None:
             stream.flush()
         except (OSError, ValueError):
             pass
-    from rooda.processes import guardian
-
-    guardian.announce_exit()
+    guardian = sys.modules.get("rooda.processes.guardian")  # loaded only if this process has one
+    if guardian:
+        guardian.announce_exit()
     os._exit(code)
 
 

@@ -7,7 +7,6 @@ import os
 import zlib
 
 from rooda.base import dirs, files
-from rooda.run.vocabulary import ENCODINGS
 
 TIMEOUT = 60.0
 CHILD = """\
@@ -103,6 +102,7 @@ def _counted(data: bytes, encoding: str) -> int | None:
 
     from rooda.errors import Interrupted
     from rooda.processes import capture
+    from rooda.run.vocabulary import ENCODINGS
 
     if encoding not in ENCODINGS or not sys.executable:
         return None
