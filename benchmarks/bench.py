@@ -157,7 +157,7 @@ def time_of(event: dict[str, Any]) -> float:
 
 def repository(place: Workspace, files: int, ignored: str = "") -> None:
     """So many small files, in 200 folders, in one commit; what measuring needs is ignored."""
-    write(os.path.join(place.path, ".gitignore"), f"said\nstamps\ncache/\nprompt\n.rooda/\n{ignored}")
+    write(os.path.join(place.path, ".gitignore"), f"said\nstamps\ncache/\nprompt\n.local/\n.rooda/\n{ignored}")
     for number in range(files):
         folder = os.path.join(place.path, f"d{number % 200}")
         os.makedirs(folder, exist_ok=True)
