@@ -85,8 +85,7 @@ def say_parent_hint(workspace: str) -> None:
 
 def of_tasks(here: Where) -> str:
     """Return a line about `rooda tasks run`, if it is active here, or about open tasks; "" if there are none."""
-    common = traces.folders(here.workspace)[2]
-    if not common or not os.path.exists(os.path.join(common, "rooda", "tasks", "log.jsonl")):
+    if not _has_tasks(here):
         return ""
     from rooda.tasks import store, view
 
@@ -106,12 +105,18 @@ def of_tasks(here: Where) -> str:
     return f"There are open tasks (rooda tasks). To continue: {command}" if command else ""
 
 
+def _has_tasks(here: Where) -> bool:
+    """True if the repository has ever had a task. Starts no git, because `rooda status` must be fast."""
+    common = traces.folders(here.workspace)[2]
+    return bool(common) and os.path.exists(os.path.join(common, "rooda", "tasks", "log.jsonl"))
+
+
 def other_runs(here: Where) -> str:
     """Return a line that says where the runs of tasks and worktrees are listed; "" if there are none."""
-    common = traces.folders(here.workspace)[2]
-    has_tasks = common and os.path.exists(os.path.join(common, "rooda", "tasks", "log.jsonl"))
-    has_worktrees = bool(files.list_folder(os.path.join(here.workspace, ".rooda", "worktrees")))
-    found = ["those of tasks (rooda tasks)"] if has_tasks else []
+    from rooda.git import worktrees
+
+    has_worktrees = bool(files.list_folder(worktrees.folder_of(here.workspace)))
+    found = ["those of tasks (rooda tasks)"] if _has_tasks(here) else []
     found += ["those in worktrees (rooda -C .rooda/worktrees/NAME runs)"] if has_worktrees else []
     return f"Not listed: {' and '.join(found)}" if found else ""
 

@@ -134,9 +134,9 @@ class Watch:
                 channel.publish()
 
     def _pieces(self, channel: Channel, fresh: bool) -> dict[str, Html] | None:
-        """Return what a page shows now; None if there is no such run.
+        """Return the current parts of a page; None if its run does not exist.
 
-        If that fails, return what the page showed before, and why it is not current.
+        If they can't be made, return the parts that the page has, and a line that says why they are out of date.
         """
         try:
             if channel.run:

@@ -200,6 +200,6 @@ class Pulls:
 
 def _no_remote() -> UsageProblem:
     return UsageProblem(
-        "There is no remote repository for pull requests.",
+        "This repository has no remote, so rooda can't open a pull request.",
         "Add one: git remote add origin URL. Or land here: rooda tasks land",
     )

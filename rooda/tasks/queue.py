@@ -8,7 +8,7 @@ from rooda.tasks.model import Task
 
 WATCHED = ("rooda.toml", "AGENTS.md", ".gitlab-ci.yml", ".travis.yml", "azure-pipelines.yml", "Jenkinsfile")
 WATCHED_FOLDERS = (".github/workflows/", ".circleci/", ".buildkite/", ".woodpecker/", ".forgejo/workflows/")
-NOTHING = "There is no completed task to land. See all tasks: rooda tasks"
+NOTHING = "No completed task is waiting to land. To list all tasks: rooda tasks"
 OUTPUT = 6_000  # characters of a red gate's output in the next prompt
 
 

@@ -149,4 +149,4 @@ def test_T_23_what_a_forge_prints_is_not_believed(repo: Workspace, forge: str) -
 def test_T_23_without_a_remote_nothing_is_opened(repo: Workspace) -> None:
     complete(repo, {"b.txt": "b\n"})
     done = repo.rooda("tasks", "land", "--pr")
-    assert done.code == 2 and "There is no remote repository for pull requests." in done.err
+    assert done.code == 2 and "This repository has no remote, so rooda can't open a pull request." in done.err

@@ -235,7 +235,7 @@ def test_E_16_T_16_a_run_or_landing_with_nothing_to_do_says_so(repo: Workspace) 
     done = repo.rooda("tasks", "run", timeout=60)
     assert (done.code, done.out) == (4, "No task could start. See what they wait for: rooda tasks\n")
     done = repo.rooda("tasks", "land")
-    assert (done.code, done.out) == (0, "There is no completed task to land. See all tasks: rooda tasks\n")
+    assert (done.code, done.out) == (0, "No completed task is waiting to land. To list all tasks: rooda tasks\n")
     assert repo.rooda("tasks", "land", "--pr").code == 2
 
 

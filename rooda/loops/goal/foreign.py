@@ -98,7 +98,7 @@ def _has_goal(place: Place) -> bool:
 
 
 def refuse(place: Place) -> None:
-    """If the state file is another tool's, raise UsageProblem: there is no goal to resume or cancel."""
+    """Raise UsageProblem if another tool wrote the state file: then rooda has no goal to resume or cancel."""
     if what := shown(place):
         raise UsageProblem(f"There is no goal of rooda here. Not written by rooda: {what}", TAKE_OVER)
 

@@ -91,6 +91,8 @@ def _has_own_options(place: Place) -> bool:
 
 
 def _in_worktree(procedure: Procedure, screen: Screen, where: Where, asked: RunOptions) -> int:
+    setup = procedure.setup
+
     def work(there: Where) -> int:
         gates.require_in_worktree(procedure, there.workspace)
         agent = setup.agent and agents.with_programs(setup.agent, there.workspace, where.workspace)
@@ -98,9 +100,7 @@ def _in_worktree(procedure: Procedure, screen: Screen, where: Where, asked: RunO
         held = take_lock(Place(there.workspace, procedure.name), screen)
         return run_session(moved, there, screen, held, None, asked)
 
-    setup = procedure.setup
-
-    return launch.in_worktree(where, procedure.name, screen, work, procedure.setup.worktree)
+    return launch.in_worktree(where, procedure.name, screen, work, setup.worktree)
 
 
 def resume(name: str, where: Where, typed: Json) -> int:
