@@ -27,7 +27,7 @@ LONG_MODULE = 500  # from here on ARCHITECTURE.md says why it is one thing
 PURE_NAMES = {"state", "model", "world", "rules", "loop", "contract", "scoring", "criteria", "plan", "planning",
               "answers", "task_plan", "boundaries", "statistics", "shape",
               "checklist", "closing", "phases", "prompts", "history", "events", "feedback", "progress"}  # fmt: skip
-PURE = {"errors", "base/json", "base/text", "base/secrets", "base/secret_forms", "base/secret_names",
+PURE = {"errors", "base/json", "base/text", "base/secrets", "base/secret_forms",
         "base/yaml", "agents/records", "agents/outcome", "agents/last_words", "agents/error_text", "agents/backoff",
         "agents/prices", "git/retention",
         "run/budgets", "run/gate_words", "run/gates_md", "run/records", "run/setup", "run/spending", "run/ended",
@@ -376,6 +376,15 @@ def loaded_by(arguments: list[str], folder: Path, environment: dict[str, str] | 
     )  # fmt: skip
     last = next(line for line in reversed(ran.stderr.splitlines()) if line.startswith("LOADED"))
     return {*last.split()[1:]}
+
+
+def test_a_loop_loads_nothing_needless(tmp_path: Path) -> None:
+    """In a git workspace: click finds -n and words its messages without them, and git is started without subprocess."""
+    environment = {"HOME": str(tmp_path), "ROODA_STATE_HOME": str(tmp_path / "state")}
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    loaded = loaded_by(["build", "-n", "1", "--ai-cmd", "true"], tmp_path, environment)
+    assert "rooda.loops.procedure.loop" in loaded
+    assert not loaded & {"difflib", "locale", "subprocess", "_hashlib"}
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["build", "--help"], ["version"]], ids=" ".join)

@@ -388,8 +388,7 @@ def _short(shown: str, text: str) -> str:
 
 def _masked(fact: _Found) -> str:
     """Return a fact's text with secrets hidden: by their form, their variable's name or their JSON key."""
-    from rooda.base.secret_forms import HIDDEN, hide
-    from rooda.base.secret_names import looks_secret
+    from rooda.base.secret_forms import HIDDEN, hide, looks_secret
 
     text = hide(fact.text[:SEARCHED])
 

@@ -601,7 +601,7 @@ def _skip_line(file: BufferedReader, longest: int) -> None:
 
 
 def sha256(data: bytes) -> str:
-    import hashlib
+    from rooda.base.hashes import hashlib
 
     return hashlib.sha256(data).hexdigest()
 

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from rooda.base import secret_forms
-from rooda.base.secret_forms import HIDDEN, SHORTEST
-from rooda.base.secret_names import looks_secret
+from rooda.base.secret_forms import HIDDEN, SHORTEST, looks_secret
 
 SHORTEST_LINE = 16  # characters of one line of a multi-line secret
 SHORTEST_CODE = 12  # characters of base64

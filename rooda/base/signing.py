@@ -54,7 +54,7 @@ def is_ours(what: str, content: bytes, signature: str) -> bool:
     key = _key(create=False).data
     if not key or len(signature) != _HEX:
         return False
-    import hmac
+    from rooda.base.hashes import hmac
 
     return hmac.compare_digest(_mac(key, what, content).encode(), files.to_bytes(signature))
 
@@ -84,7 +84,7 @@ def is_signed(what: str, data: bytes) -> bool:
 
 
 def _mac(key: bytes, what: str, content: bytes) -> str:
-    import hmac
+    from rooda.base.hashes import hmac
 
     name = files.to_bytes(what)
     return hmac.digest(key, b"rooda 1 %d\0%s\0%s" % (len(name), name, content), "sha256").hex()

@@ -57,7 +57,7 @@ class Object(NamedTuple):
 
 def clone_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of git commands in a clone that an agent can write to: it holds no credentials."""
-    from rooda.base.secret_names import looks_secret
+    from rooda.base.secret_forms import looks_secret
 
     kept = {name: value for name, value in environ.items() if name not in CREDENTIALS and not looks_secret(name)}
     return {name: value for name, value in kept.items() if not name.startswith(_OF_GIT)}

@@ -34,6 +34,10 @@ class RunOptions(NamedTuple):
     task: str = ""  # a procedure's argument TASK; also the first item of the option `context`
 
 
+_click: Any
+for _click in (click.core, click.decorators, click.exceptions, click.types):
+    _click._ = str  # click would look for a translation of each message, and load the large module `locale` for it
+
 _FOLDER = click.Path(exists=True, file_okay=False)
 
 

@@ -4,17 +4,14 @@ import os
 import select
 import signal
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from types import TracebackType
+from typing import NamedTuple
 
 from rooda.base import clock
 from rooda.errors import Interrupted
 from rooda.processes import ending
 from rooda.processes.signals import StopRequest
-from rooda.processes.supervise import NOT_FOUND
-
-if TYPE_CHECKING:
-    import subprocess
+from rooda.processes.supervise import NOT_FOUND, spawn
 
 TIMED_OUT, TOO_MUCH = 124, 125  # exit codes: timed out, printed more than allowed
 LOOK = 0.25  # seconds between checks for a signal while the program runs
@@ -54,65 +51,101 @@ def capture(
     """
     stop_request = StopRequest(1 if brief else 0)
     try:
-        child = _start(argv, env, cwd, (*inherited, *kept) if brief else ())  # others may leave a daemon behind
+        child = _Child(argv, env, cwd, (*inherited, *kept) if brief else ())  # others may leave a daemon behind
     except OSError as problem:
         return Captured(NOT_FOUND, b"", str(problem).encode())
     with child:
+        talk = _Talk(child, b"" if most else stdin, most + 1 if most else 0)
         try:
-            said = _conversation(child, b"" if most else stdin, _Limits(timeout, quiet, most), stop_request)
-        except Interrupted:
-            _end(child)
-            raise
-        except BaseException:
+            said = _conversation(child, talk, _Limits(timeout, quiet, most), stop_request)
+        except BaseException as problem:
+            if isinstance(problem, Interrupted):
+                ending.signal_group(child.pid, signal.SIGTERM)
+                talk.wait_for_end(TERM_GRACE)
             ending.signal_group(child.pid, signal.SIGKILL)
             raise
+        finally:
+            talk.close()
     signal_sent = stop_request.asked if said.code < 0 else stop_request.signal if said.code and not brief else 0
     if signal_sent:
         raise Interrupted(signal_sent)
     return said
 
 
-def _start(
-    argv: Sequence[str], env: Mapping[str, str] | None, cwd: str | None, kept: Sequence[int]
-) -> "subprocess.Popen[bytes]":
-    import subprocess
+class _Child:
+    """A program in its own session, and this process's ends of its pipes; `code` is its exit code once it has ended."""
 
-    pipe = subprocess.PIPE
-    return subprocess.Popen(
-        argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=cwd, start_new_session=True, pass_fds=kept
-    )
+    def __init__(
+        self, argv: Sequence[str], env: Mapping[str, str] | None, cwd: str | None, kept: Sequence[int]
+    ) -> None:
+        self.code: int | None = None
+        stdin, self.stdin = os.pipe()
+        self.stdout, stdout = os.pipe()
+        self.stderr, stderr = os.pipe()
+        try:
+            self.pid = spawn(argv, cwd, os.environ if env is None else env, (stdin, stdout, stderr), kept)
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            for theirs in (stdin, stdout, stderr):
+                os.close(theirs)
+
+    def __enter__(self) -> "_Child":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+        while self.code is None:
+            self._reap(0)
+
+    def has_ended(self) -> bool:
+        if self.code is None:
+            self._reap(os.WNOHANG)
+        return self.code is not None
+
+    def _reap(self, how: int) -> None:
+        try:
+            pid, status = os.waitpid(self.pid, how)
+        except ChildProcessError:  # somebody else has reaped it
+            self.code = 0
+        else:
+            self.code = os.waitstatus_to_exitcode(status) if pid else None
+
+    def close_stdin(self) -> None:
+        if self.stdin >= 0:
+            os.close(self.stdin)
+            self.stdin = -1
+
+    def close(self) -> None:
+        self.close_stdin()
+        for pipe in (self.stdout, self.stderr):
+            os.close(pipe)
 
 
-def _conversation(
-    child: "subprocess.Popen[bytes]", stdin: bytes, limits: "_Limits", stop_request: StopRequest
-) -> Captured:
-    """Write to a program and read from it until it ends or breaks a limit.
-
-    A descriptor of the process reports its end at once; `Popen.wait` with a timeout would need a millisecond longer.
-    """
-    talk = _Talk(child, stdin, limits.most + 1 if limits.most else 0)
+def _conversation(child: _Child, talk: "_Talk", limits: "_Limits", stop_request: StopRequest) -> Captured:
+    """Write to a program and read from it until it ends or breaks a limit."""
     begun = heard = clock.monotonic()
-    try:
-        while True:
-            size = talk.size
-            talk.wait(min(LOOK, max(0.0, limits.timeout - (clock.monotonic() - begun))))
-            now = clock.monotonic()
-            heard = now if talk.size > size else heard
-            flood = 0 < limits.most < talk.longest
-            if not flood and talk.ended and (limits.most or talk.is_silent):
-                return Captured(child.returncode, *talk.said())
-            late, mute = now - begun >= limits.timeout, 0 < limits.quiet <= now - heard
-            if late or flood or mute:
-                ending.signal_group(child.pid, signal.SIGKILL)  # kills its descendants too
-                out, err = talk.said()
-                if limits.most:
-                    return Captured(TOO_MUCH if flood else TIMED_OUT, out, err)
-                why = f"no answer within {limits.timeout:g}s" if late else f"no progress for {limits.quiet:g}s"
-                return Captured(TIMED_OUT, out, why.encode())
-            if stop_request.signal:
-                raise Interrupted(stop_request.signal)
-    finally:
-        talk.close()
+    while True:
+        size = talk.size
+        talk.wait(min(LOOK, max(0.0, limits.timeout - (clock.monotonic() - begun))))
+        now = clock.monotonic()
+        heard = now if talk.size > size else heard
+        flood = 0 < limits.most < talk.longest
+        if not flood and child.code is not None and (limits.most or talk.is_silent):
+            return Captured(child.code, *talk.said())
+        late, mute = now - begun >= limits.timeout, 0 < limits.quiet <= now - heard
+        if late or flood or mute:
+            ending.signal_group(child.pid, signal.SIGKILL)  # kills its descendants too
+            out, err = talk.said()
+            if limits.most:
+                return Captured(TOO_MUCH if flood else TIMED_OUT, out, err)
+            why = f"no answer within {limits.timeout:g}s" if late else f"no progress for {limits.quiet:g}s"
+            return Captured(TIMED_OUT, out, why.encode())
+        if stop_request.signal:
+            raise Interrupted(stop_request.signal)
 
 
 class _Limits(NamedTuple):
@@ -126,20 +159,18 @@ class _Limits(NamedTuple):
 class _Talk:
     """The pipes of a program, and whether it has ended."""
 
-    def __init__(self, child: "subprocess.Popen[bytes]", stdin: bytes, most: int) -> None:
+    def __init__(self, child: _Child, stdin: bytes, most: int) -> None:
         """`most`: bytes of each stream that are read; 0 = no limit."""
-        assert child.stdin and child.stdout and child.stderr
         self._most = most
         self._child, self._left, self._poll = child, memoryview(stdin), select.poll()
-        self._texts = {child.stdout.fileno(): bytearray(), child.stderr.fileno(): bytearray()}
+        self._texts = {child.stdout: bytearray(), child.stderr: bytearray()}
         self._open = {*self._texts}
-        self._input, self._exit = child.stdin.fileno(), _exit_descriptor(child.pid)
+        self._input, self._exit = child.stdin, _exit_descriptor(child.pid)
         for pipe in (*self._texts, self._input):
             os.set_blocking(pipe, False)
         for pipe in (*self._open, *([self._exit] if self._exit >= 0 else [])):
             self._poll.register(pipe, select.POLLIN)
         self._poll.register(self._input, select.POLLOUT)
-        self.ended = False
         self._write()
 
     @property
@@ -159,19 +190,18 @@ class _Talk:
         out, err = map(bytes, self._texts.values())
         return out, err
 
-    def wait(self, seconds: float) -> None:
-        """Wait until the program writes, reads, or ends."""
-        if self._exit < 0 and self.is_silent:
-            import subprocess
+    def wait_for_end(self, seconds: float) -> None:
+        """Wait until the program has ended, for at most so many seconds."""
+        begun = clock.monotonic()
+        while self._child.code is None and (left := seconds - (clock.monotonic() - begun)) > 0:
+            self.wait(left)
 
-            with suppress(subprocess.TimeoutExpired):
-                self._child.wait(seconds)
-        else:
-            ready = self._poll.poll(1000 * (seconds if self._exit >= 0 else min(seconds, SHORT_LOOK)))
-            if any(pipe == self._input for pipe, _ in ready):
-                self._write()
-        self.ended = self.ended or self._child.poll() is not None  # before the last read
-        if self.ended and self._exit >= 0:
+    def wait(self, seconds: float) -> None:
+        """Wait until the program writes, reads, or ends; where nothing tells of its end, for `SHORT_LOOK` at most."""
+        ready = self._poll.poll(1000 * (seconds if self._exit >= 0 else min(seconds, SHORT_LOOK)))
+        if any(pipe == self._input for pipe, _ in ready):
+            self._write()
+        if self._child.has_ended() and self._exit >= 0:  # before the last read
             self._poll.unregister(self._exit)
             os.close(self._exit)
             self._exit = -1
@@ -199,9 +229,7 @@ class _Talk:
         if not self._left:
             self._poll.unregister(self._input)
             self._input = -1
-            child_input, self._child.stdin = self._child.stdin, None
-            assert child_input
-            child_input.close()
+            self._child.close_stdin()
 
     def close(self) -> None:
         if self._exit >= 0:
@@ -214,14 +242,3 @@ def _exit_descriptor(pid: int) -> int:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):
         return -1
-
-
-def _end(child: "subprocess.Popen[bytes]") -> None:
-    import subprocess
-
-    ending.signal_group(child.pid, signal.SIGTERM)
-    try:
-        child.communicate(timeout=TERM_GRACE)
-    except subprocess.TimeoutExpired:
-        pass
-    ending.signal_group(child.pid, signal.SIGKILL)

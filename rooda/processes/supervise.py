@@ -466,9 +466,12 @@ _inherited_closed = False  # inherited descriptors are closed on exec
 
 
 def spawn(
-    argv: Sequence[str], cwd: str, env: Mapping[str, str], streams: Sequence[int], passed: Sequence[int] = ()
+    argv: Sequence[str], cwd: str | None, env: Mapping[str, str], streams: Sequence[int], passed: Sequence[int] = ()
 ) -> int:
-    """Start a process in its own session and return its PID. Raises OSError or ValueError if that fails."""
+    """Start a process in its own session and return its PID. Raises OSError or ValueError if that fails.
+
+    `cwd`: None means the current directory. `passed`: descriptors that the process keeps open.
+    """
     if _LINUX and (os.path.isabs(argv[0]) or os.environ.get("PATH") == env.get("PATH")) and _is_here(cwd):
         return _posix_spawn(argv, env, streams, passed)
     import subprocess
@@ -481,9 +484,9 @@ def spawn(
     return child.pid
 
 
-def _is_here(cwd: str) -> bool:
+def _is_here(cwd: str | None) -> bool:
     try:
-        return os.getcwd() == cwd
+        return cwd is None or os.getcwd() == cwd
     except OSError:  # the folder was deleted
         return False
 
@@ -498,6 +501,9 @@ def _posix_spawn(argv: Sequence[str], env: Mapping[str, str], streams: Sequence[
         return os.posix_spawnp(argv[0], [*argv], env, file_actions=actions, setsid=True, setsigdef=_IGNORED)
     except OSError as problem:
         raise OSError(problem.errno, problem.strerror, argv[0]) from None
+    finally:
+        for descriptor in passed:
+            os.set_inheritable(descriptor, False)
 
 
 def _close_inherited_on_exec() -> None:

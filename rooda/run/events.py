@@ -22,7 +22,7 @@ class Digest:
     """Hashes the lines of a log, so that the signature in its last record covers them all."""
 
     def __init__(self, run: str) -> None:
-        import hashlib
+        from rooda.base.hashes import hashlib
 
         self._what, self._hash = f"events {run}", hashlib.sha256()
         self._lines: list[bytes] = []  # not hashed yet

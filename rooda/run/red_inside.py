@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rooda.base import clock, files
 from rooda.base.json import Json
-from rooda.base.secret_names import looks_secret
+from rooda.base.secret_forms import looks_secret
 from rooda.processes import supervise
 from rooda.processes.sandbox import is_below, sockets
 from rooda.processes.signals import SignalSource

@@ -10,7 +10,7 @@ from rooda.agents.command import report_path
 from rooda.agents.reader import reader
 from rooda.agents.records import Agent
 from rooda.base import files
-from rooda.base.secret_names import looks_secret
+from rooda.base.secret_forms import looks_secret
 from rooda.errors import ConfigProblem, RoodaError
 from rooda.processes import proxy
 from rooda.processes import sandbox as bubblewrap

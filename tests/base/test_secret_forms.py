@@ -6,7 +6,7 @@ import time
 import pytest
 
 from rooda.base import secret_forms, secrets
-from rooda.base.secret_names import looks_secret
+from rooda.base.secret_forms import looks_secret
 from tests.kit.workspace import Workspace
 
 # Keys are made up, and put together here, so that no scanner takes them for real ones.

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -26,6 +26,15 @@ if TYPE_CHECKING:
     from rooda.settings.layers import Settings
 
 
+class _Start(click.Command):
+    """A procedure's command. It finds -n among the long options: click would first look for similar long ones."""
+
+    def make_parser(self, ctx: click.Context) -> Any:
+        parser: Any = super().make_parser(ctx)
+        parser._long_opt |= parser._short_opt
+        return parser
+
+
 def procedure_command(name: str, where: Where, words: Sequence[str]) -> click.Command:
     """Return a procedure's command.
 
@@ -38,7 +47,7 @@ def procedure_command(name: str, where: Where, words: Sequence[str]) -> click.Co
         summary = ""
     else:
         raise _unknown(name, warned(found))
-    return click.Command(
+    return _Start(
         name,
         params=[click.Argument(["task"], required=False), *options.for_start()],
         callback=lambda **typed: begin(name, where, typed, found),
