@@ -85,7 +85,7 @@ def _end(source: str | int) -> Answer:
 
 
 def interrupted_reply(started: Json, agent: Agent, answer: bool = False) -> Reply:
-    """Return the reply of a call whose end was not recorded, from its transcript and at this agent's prices.
+    """Rebuild, from its transcript and at this agent's prices, the reply to a call whose end was not recorded.
 
     `answer`: keep the output of a raw command too.
     """

@@ -59,7 +59,7 @@ def local_date(seconds: float) -> str:
 
 
 def day_start(seconds: float) -> float:
-    """Return the time at which the local calendar day of a time began."""
+    """Return the time at which the local calendar day that contains `seconds` began."""
     day = time.localtime(seconds)
     return time.mktime((day.tm_year, day.tm_mon, day.tm_mday, 0, 0, 0, 0, 0, -1))
 

@@ -155,7 +155,7 @@ def test(ctx: click.Context, name: str) -> int:
     agent = agent_named(found, name) or agent
     program = preflight.find_program(agent, here.workspace)
     if (subject := check.subject(found, agent, program)) is None:
-        raise UsageProblem(f"The settings of {name!r} are not trusted.", "Look at them: rooda trust --show.")
+        raise UsageProblem(f"The settings of {name!r} are not trusted.", "Look at them: rooda trust --show")
     code = _trial(lambda folder, signals: _all_pass(check.examine(subject, folder, signals), signals))
     if code == OK:
         _note_success(name, preflight.version_of(agent, program))

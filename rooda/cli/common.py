@@ -106,7 +106,7 @@ def of_tasks(here: Where) -> str:
 
 
 def _has_tasks(here: Where) -> bool:
-    """True if the repository has ever had a task. Starts no git, because `rooda status` must be fast."""
+    """True if the repository has ever had a task. Does not run git, because `rooda status` must be fast."""
     common = traces.folders(here.workspace)[2]
     return bool(common) and os.path.exists(os.path.join(common, "rooda", "tasks", "log.jsonl"))
 

@@ -342,7 +342,7 @@ def _proc(subject: Subject) -> Iterator[Finding]:
 
 
 def _sandbox(subject: Subject) -> Iterator[Finding]:
-    """Check whether a sandbox is available; in it, try what a hostile agent could do, in a temporary folder."""
+    """Check for a sandbox, try a hostile agent's attempts in it, and report agents that start outside of it."""
     import tempfile
 
     from rooda.cli import attempts

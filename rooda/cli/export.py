@@ -54,7 +54,7 @@ def _require_free(output: str, force: bool) -> None:
 
 
 def _found(here: Where, word: str) -> tuple[Where, PastRun]:
-    """Return a run and its workspace: the current one or, for an ID, any other in which this user ran loops."""
+    """Find a run by ID or loop name in this workspace, or by ID in another; return its workspace and the run."""
     from rooda.page import export as page
 
     for place in (here, *(Where(path) for path in _others(here, word))):

@@ -116,7 +116,7 @@ def _set(ctx: click.Context, /, name: str | None, iterations: str | None, **type
     here = where(ctx)
     limits = {_BUDGET[key]: float(value) for key, value in typed.items() if value is not None}
     if not limits and iterations is None:
-        raise UsageProblem("No limit is named.", "For example: rooda set --iterations +5, rooda set --max-cost 12")
+        raise UsageProblem("No limit was given.", "For example: rooda set --iterations +5, rooda set --max-cost 12")
     if os.environ.get("ROODA_RUN"):
         raise UsageProblem("An agent can't change the limits of the run that it works for.")
     loop = one_running(here, name, "set")

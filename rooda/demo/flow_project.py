@@ -27,7 +27,7 @@ PLAN = Plan(
 def scaffold(folder: str) -> int:
     """Create the project in a folder that is missing or empty, and return the exit code."""
     if taken(folder):
-        raise UsageProblem(f"{folder} already exists and is not an empty folder.", "Name a new folder.")
+        raise UsageProblem(f"{folder} already exists and is not an empty folder.", "Choose a new folder.")
     own = (
         ("textkit.py", PROGRAM),
         ("test_textkit.py", TESTS),

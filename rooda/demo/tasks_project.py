@@ -53,7 +53,9 @@ def scaffold(folder: str) -> list[Task]:
     env = {f"GIT_{who}_{key}": value for who in ("AUTHOR", "COMMITTER") for key, value in tasks.SOMEBODY.items()}
     failed, why = command.first_commit(folder, SUBJECT, {**env, **os.environ})
     if failed:
-        raise RoodaError(f"git {failed} failed in {folder}: {why}", "Tasks need git.")
+        raise RoodaError(
+            f"git {failed} failed in {folder}: {why}", "Tasks need git. Correct this, and try again in a new folder."
+        )
     return _add(os.path.abspath(folder))
 
 

@@ -107,5 +107,5 @@ def parse_address(text: str) -> Address:
     right = text.strip().startswith(SCHEME) and name and port.isdecimal() and 0 < int(port) < 65536
     if not right or "@" in host or "/" in namespace.rstrip("/"):
         what = "The fleet's address must be temporal://HOST:PORT/NAMESPACE."
-        raise UsageProblem(what, "Name it with --fleet, or as address in [fleet] of your own settings.")
+        raise UsageProblem(what, "Correct the address after --fleet, or address in [fleet] of your own settings.")
     return Address(f"{name}:{int(port)}", namespace.rstrip("/") or "default")

@@ -129,7 +129,7 @@ def _restore_outputs(mirror: Mirror, commit: str, workspace: str) -> None:
 
 
 def write_starts(workspace: str, sessions: Sequence[str], start: Start | None, sign: bool) -> None:
-    """Write how each session was started, according to the ticket and this machine's settings."""
+    """Write each session's file `start` from the ticket and this machine's settings; if `sign`, sign it."""
     for run in sessions:
         session = history.SessionLog(os.path.join(workspace, run_folder.RUNS, run, EVENTS)).refresh()
         kind = str(session.opening.get("loop", ""))

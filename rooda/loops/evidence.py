@@ -64,7 +64,7 @@ def _shown(reason: Reason, log: _Log, workspace: str, hidden: tuple[str, ...]) -
 
 
 def _readable(line: bytes, output: str, words: str) -> str:
-    """Return a line of evidence as text; of a JSON record that an agent CLI printed, only the line with `words`."""
+    """Return a line of evidence as text; for an agent CLI's JSON record, only the line in it that contains `words`."""
     from rooda.agents.reader import is_read
 
     if not line or not is_read(output):

@@ -60,7 +60,7 @@ def prove(asked: float, holds: float) -> None:
 
 
 def announce_exit(code: int) -> None:
-    """Announce a planned exit, which ends the guardian with this code."""
+    """Tell the guardian that this process is about to exit, so that it exits with the same code."""
     _write(-1.0, float(code))
 
 

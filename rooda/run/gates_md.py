@@ -63,7 +63,7 @@ def gates(text: str, path: str = "", programs: Programs = ALL) -> tuple[Gate, ..
 
 
 def commands(text: str, path: str = "", programs: Programs = ALL) -> tuple[Gate, ...]:
-    """Return the commands with a label or in a code fence below headings such as "Build/Test/Lint", as gates."""
+    """Return as gates the commands below headings such as "Build/Test/Lint" that are labelled or in a code fence."""
     return read_commands(text, path, programs).gates
 
 

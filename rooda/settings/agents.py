@@ -208,7 +208,7 @@ def with_program_path(settings: Settings, path: Path, command: str) -> str:
 
 
 def with_program(command: str, workspace: str, other: str) -> str:
-    """Return a command with a relative program path made absolute if only the folder `other` has that program."""
+    """Make a command's relative program path absolute if the program is in `other` but not in the workspace."""
     return command if with_program_in(workspace, command) != command else with_program_in(other, command)
 
 

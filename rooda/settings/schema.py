@@ -431,7 +431,7 @@ PROCEDURE = {
         TEXTS,
         "files or text added to every prompt",
         flag=Option(
-            "Add a text or a file to the prompt; repeatable.", ("-c", "--context"), metavar="TEXT|FILE", many=True
+            "Add text or a file to the prompt; repeatable.", ("-c", "--context"), metavar="TEXT|FILE", many=True
         ),
         kinds=PROCEDURES,
         kept=True,

@@ -103,7 +103,7 @@ class Runner:
         return UNFINISHED if code == OK and self._lander.code else code
 
     def _report_unlanded(self, tasks: Mapping[int, Task]) -> bool:
-        """Report tasks that wait for cancelled tasks or, if this run has no `--land`, for a landing; True if any."""
+        """Report tasks held up by cancelled tasks or, without `--land`, by tasks that have not landed; True if any."""
         told = False
         for task in tasks.values():
             if task.state == model.WAITING and (lost := model.lost(task, tasks)):

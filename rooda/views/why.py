@@ -157,7 +157,7 @@ def _warnings(record: Json, own: LineMakers) -> Iterator[Reason]:
 
 
 def limits(record: Json) -> str:
-    """Return the rule by which a cost, token, time or account limit ended the run; "" if the log has no cause."""
+    """Return the rule behind the limit or upgrade that ended the run; "" if the log has no such cause."""
     cause = cause_of(record)
     if cause is None:
         return ""

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from .processes import until
 
 ROODA = [sys.executable, "-m", "rooda"]
 BEAT = 5
+LOOK = 1.5  # seconds after which a task is looked at although nothing has happened
 # Notes each call outside of every clone, waits for a file that the test makes, and commits one line of work.
 AGENT = """#!/bin/sh
 cat > "$NOTES/prompt.$$"
@@ -110,9 +112,23 @@ class Site:
         return found
 
     def until(self, number: int, *states: str, seconds: float = 60) -> dict[str, Any]:
-        return until(
-            lambda: (found := self.task(number))["state"] in states and found, seconds, f"{states}: {self.logs()}"
-        )  # type: ignore[no-any-return]
+        """Wait until a task is in one of these states. Asking costs half a second of CPU: ask after each change."""
+        seen: list[int] = []
+        asked = 0.0
+
+        def found() -> Any:
+            nonlocal seen, asked
+            if (now := self._traces()) == seen and time.monotonic() - asked < LOOK:
+                return None
+            seen, asked = now, time.monotonic()
+            return (task := self.task(number))["state"] in states and task
+
+        return until(found, seconds, f"{states}: {self.logs()}")  # type: ignore[no-any-return]
+
+    def _traces(self) -> list[int]:
+        """Times at which workers last wrote, agents began a call, or somebody pushed."""
+        places = (*self.folder.glob("*.log"), self.notes, *(self.origin / "refs").rglob("*"))
+        return [place.stat().st_mtime_ns for place in places if place.exists()]
 
     def logs(self) -> str:
         return "".join(path.read_text() for path in sorted(self.folder.glob("*.log")))

@@ -172,7 +172,7 @@ class Client:
         self._send({"method": "session/cancel", "params": {"sessionId": self._session}})
 
     def _serve(self, message: Json) -> None:
-        """Handle a notification or a request of the agent."""
+        """Handle a notification or a request from the agent."""
         method, params = message["method"], inner(message, "params")
         if method == "session/update":
             self._update(inner(params, "update"))

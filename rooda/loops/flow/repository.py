@@ -249,7 +249,7 @@ def show_parked(repo: Repo) -> None:
 
 @contextmanager
 def parked_hidden(repo: Repo) -> Iterator[None]:
-    """Hide parked files from a start, and show them again if the start is refused; a session shows them at its end."""
+    """Hide parked files while a session starts; if the start fails, show them again, as a session does at its end."""
     hide_parked(repo)
     try:
         yield

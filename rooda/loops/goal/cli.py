@@ -84,7 +84,7 @@ def _planning() -> list[click.Parameter]:
     return [
         click.Option(["--plan"], type=click.Path(), metavar="FILE", help="A plan as JSON or a Markdown task list."),
         click.Option(["--score"], metavar="O,S,C,S,D", help="Replace the plan's five scores, each from 0 to 2."),
-        click.Option(["--shape"], type=_SHAPES, help="Set the shape instead of taking it from the score."),
+        click.Option(["--shape"], type=_SHAPES, help="Set the shape: tool has no gates, colleague three."),
         click.Option(["--workflow"], type=_WORKFLOWS, help="Set the workflow; otherwise rooda derives it from SPEC."),
         click.Option(["--evidence"], metavar="TEXT", help="Evidence that the workflow needs at the start."),
         _flag("--offline", help="Plan without an agent: score by keywords, one step per criterion."),

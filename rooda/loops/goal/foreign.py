@@ -17,7 +17,7 @@ STATES = ("state.json", "run.json", "iterations.jsonl", "summary.md")
 
 
 class Foreign(NamedTuple):
-    """A file that rooda did not write, or something else in its place."""
+    """A file, link or folder that rooda did not write, at a path that a new goal needs."""
 
     name: str  # relative to the workspace
     what: str

@@ -133,7 +133,7 @@ def _offline(request: Request, shape: Shape) -> Plan:
 
 
 def unclear(request: Request, plan: Plan, workflow: str, shape: Shape) -> list[str]:
-    """Return the items of the start checklist that are missing or unusable, in words for the user."""
+    """Return the items of the start checklist that are missing or unusable, worded for the user."""
     if plan.no_json:
         return [*plan.unclear]
     found = [item for item in plan.unclear if not (item == "score" and (request.scores or request.offline))]

@@ -80,7 +80,7 @@ class World(Protocol):
     def emit(self, event: Event) -> None: ...
 
     def redact(self, text: str) -> str:
-        """Replace secrets with stars; text that is run or judged is never redacted."""
+        """Replace secrets with stars. For text to save or show; callers must not redact what is run or judged."""
 
     def ask(self, kind: str, number: int, text: str) -> CallResult:
         """Call the agent with the prompt `text`."""

@@ -121,7 +121,7 @@ def _ended(record: Json) -> list[Line]:
         lost = "It can't be resumed. Start a new loop with: rooda reflex new TASK"
         return [Line("warn", f"{record['note']}. {lost if record['reason'] == 'gone' else saved}"), *rest]
     if record["elsewhere"]:
-        lines = [warning("this loop was ended by another command.", to_stderr=True)]
+        lines = [warning("This loop was ended by another command.", to_stderr=True)]
         return lines + _info(summary(record)) + rest
     return _info(summary(record)) + rest
 
