@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rooda.fleet import names
-from rooda.fleet.port import Desk, Order, Place, Wish, parse_address
+from rooda.fleet.port import Desk, Lost, Order, Place, Wish, parse_address
 from rooda.tasks import model
 from rooda.tasks.model import Task
 
@@ -163,8 +163,6 @@ class _Legs:
             file.write(line)
 
     def __call__(self, order: Order, desk: Desk) -> Any:
-        from rooda.fleet.port import Lost
-
         self.log("begin", order)
         try:
             return self._turns(order, desk)
@@ -183,7 +181,8 @@ class _Legs:
                 desk.money({"ask": "reserve", "call": f"{order.workflow}-{turn}", "agent": "demo", "amount": amount})
             self.log("call", order, turn=turn)
             agent = subprocess.Popen([sys.executable, "-S", f"{self.folder}/agent", str(ticket.get("seconds", 0.2))])
-            agent.wait()
+            if agent.wait() < 0:
+                raise Lost("the agent was killed, and so will this worker be")  # it must not publish meanwhile
             try:
                 os.close(os.open(place, os.O_CREAT | os.O_EXCL))
             except FileExistsError:
