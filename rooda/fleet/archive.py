@@ -9,7 +9,7 @@ from rooda.fleet.desk import Desk
 
 
 def unpacked(desk: Desk, number: int) -> str:
-    """Return a folder with a task's events up to its last published iteration. Raises UsageProblem if there is none."""
+    """Return a folder with a task's events up to its last published iteration. Raises UsageProblem before the first."""
     mirror, remote = desk.git()
     tip = mirror.fetch(number)
     entries = remote.entries(tip) if tip else ()

@@ -22,13 +22,13 @@ class Known(NamedTuple):
 
 
 def shown(known: Known) -> Task:
-    """Return the task as the board shows it: instead of a question, a reason with the command that answers it."""
+    """Return the task for the board; if its agent asked a question, the reason is the command that answers it."""
     task = known.task
     return task._replace(question="", reason=f"an answer: {_command(task)}") if task.question else task
 
 
 def waits_for(known: Known, others: Mapping[int, Known]) -> str:
-    """Return what a task waits for; for a running task, the name of its worker."""
+    """Return what a task waits for; "" while a worker runs it."""
     worker = known.fleet.get("worker")
     if known.task.state == model.RUNNING and worker:
         return ""
@@ -78,7 +78,7 @@ def page(known: Known, others: Mapping[int, Known]) -> list[str]:
 
 
 def reasons(known: Known) -> Iterator[str]:
-    """Yield the reason of a task's state, and the reason of each worker that refused the task."""
+    """Yield sentences about a task's state, its agent's question, and the workers that refused it, with the reasons."""
     task, fleet = known.task, known.fleet
     why = task.reason
     if task.state == model.WAITING and not why:
@@ -109,7 +109,7 @@ def changes(text: str | None, no_gates: bool, typed: Mapping[str, Any]) -> Json:
 
 
 def _command(task: Task) -> str:
-    """Return the command that the user can type to continue with a task; "" if there is none."""
+    """Return the user's next command for a task, such as `answer`, `retry` or `land`; "" if there is none."""
     if task.question:
         return f'rooda tasks answer {task.id} "…" --fleet'
     words = {model.PARKED: f"continue {task.id}", model.FAILED: f"retry {task.id}", model.COMPLETED: "land"}

@@ -1,8 +1,9 @@
-"""Reads and writes the records in the chain of commits of a task's ref, and counts its claims. Pure.
+"""Encodes and decodes the records in a task's chain (the commits of its ref), and counts lost claims. Pure.
 
-The first parents of `refs/rooda/task/ID` are the history of the task: its ticket, then claims and turns. A claim says
-which worker has the task from now on. A turn is an iteration of its loop. The tree of each commit has `task.json`, the
-encoded Record. A turn's second parent is the work commit, whose tree is the work tree and whose first parent is HEAD.
+The chain is the first-parent history of `refs/rooda/task/ID`: the ticket, then claims and turns. A claim says which
+worker has the task from then on. A turn is an iteration of the task's loop. The tree of each commit has `task.json`,
+the encoded Record. A turn's second parent is the work commit, whose tree is the work tree and whose first parent is
+HEAD.
 """
 
 from collections.abc import Sequence
@@ -61,7 +62,7 @@ _OWN = tuple(name for name in Record._fields if name not in ("v", "more"))
 
 
 def encode(record: Record) -> bytes:
-    """Encode a record as JSON. Keys that are empty and not part of version 1 are left out."""
+    """Encode a record as JSON. Leave out `refs`, `sparse` and `anew` if they are empty."""
     import json
 
     values: Json = {"v": record.v, **{name: getattr(record, name) for name in _OWN}, **(record.more or {})}
@@ -91,7 +92,7 @@ def decode(data: bytes) -> Record:
 
 
 def subject(record: Record, ref: str) -> str:
-    """Return the subject of the record's commit; `[skip ci]` keeps a forge from testing refs below refs/heads/."""
+    """Return the subject of the record's commit. If `ref` is a branch, `[skip ci]` keeps a forge from running CI."""
     if record.kind == TICKET:
         text = f"ticket of {record.task}"
     else:
@@ -120,7 +121,7 @@ def last_turn(entries: Sequence[Entry]) -> Entry | None:
 
 
 def lost_claims(entries: Sequence[Entry]) -> int:
-    """Return the number of claims at the end of the chain that no turn followed: workers that lost the task."""
+    """Return how many workers in a row lost the task: the claims since its last turn, or since a claim with `anew`."""
     lost = 0
     for entry in reversed(entries):
         if entry.record.kind == TURN:
@@ -132,7 +133,7 @@ def lost_claims(entries: Sequence[Entry]) -> int:
 
 
 def is_poisoned(entries: Sequence[Entry]) -> bool:
-    """True if too many workers in a row lost the task at its next turn, so that it must be parked."""
+    """True if the task must be parked because too many workers in a row lost it before they completed a turn."""
     return lost_claims(entries) >= MOST_LOST
 
 

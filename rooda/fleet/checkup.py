@@ -1,4 +1,4 @@
-"""`rooda fleet doctor`: checks whether this machine can add tasks to the fleet, and run them."""
+"""`rooda fleet doctor`: checks whether this machine can add tasks to the fleet and run them."""
 
 import os
 import re
@@ -32,7 +32,7 @@ PROBE_TIMEOUT = 60.0  # seconds
 
 
 class Finding(NamedTuple):
-    """The result of a check. Status `fail`: this machine can't use the fleet; `warn`: something is missing."""
+    """The result of a check. `status` is `ok`, `warn` (a possible problem), or `fail` (the fleet can't be used)."""
 
     what: str
     status: str
@@ -98,7 +98,7 @@ def _workers(engine: Any) -> Iterator[Finding]:
 
 
 def _state(found: Settings, here: Where) -> Iterator[Finding]:
-    """Check the remote that holds the state of tasks: whether rooda can make and delete a ref, and who can read it."""
+    """Check the state remote: whether rooda can create and delete a ref in it, and whether anyone can read it."""
     from rooda.fleet.desk import remote_url
 
     try:
@@ -127,7 +127,7 @@ def _state(found: Settings, here: Where) -> Iterator[Finding]:
 
 
 def _probe(mirror: Mirror) -> str:
-    """Make and delete a ref in the state remote; return git's error, "" if both succeed."""
+    """Create a ref in the state remote and delete it; return the error, or "" if both succeed."""
     newest = mirror.run("for-each-ref", "--count=1", "--format=%(objectname)", "refs/remotes/origin")
     commit = files.to_text(newest.out).strip()
     if not commit:

@@ -178,7 +178,7 @@ def _fleet(ctx: click.Context, address: str | None) -> Fleet:
 
 
 def _typed(ctx: click.Context, address: str | None) -> str | None:
-    """Return the address given to the command, else to its group, as in `rooda fleet --fleet ADDRESS status`."""
+    """Return the --fleet address given to the command, else the one given to its group; None if there is none."""
     return address or (ctx.parent.params.get("address") if ctx.parent else None)
 
 

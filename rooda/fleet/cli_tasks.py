@@ -50,7 +50,7 @@ def tasks(ctx: click.Context, as_json: bool, watch: bool) -> int:
 
 
 def _pictures(desk: Desk, as_json: bool, watch: bool) -> Iterator[list[str]]:
-    """Yield the board's lines, asked from the engine each time; never ends."""
+    """Yield the board's lines again and again, each time from the engine's current tasks. Never ends."""
     while True:
         known = desk.known()
         if as_json:
@@ -112,7 +112,7 @@ def _unknown(number: int) -> Any:
 def _ordering(
     word: str, done: str, states: tuple[str, ...], **options: Any
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a command that gives a task the order `word`, and then waits until the task is in one of `states`."""
+    """Return a decorator for a command that sends a task the order `word`, and waits until its state is in `states`."""
 
     def made(documented: Callable[..., Any]) -> click.Command:
         @click.pass_context
@@ -262,7 +262,7 @@ def _require_text(desk: Desk, text: str) -> None:
 
 
 def _with_events(desk: Desk, number: int, words: list[str]) -> int:
-    """Run another rooda command on the events of a task, which are read from the task's ref."""
+    """Run the rooda command `words` on a task's events, which rooda unpacks from the task's ref."""
     from rooda.fleet.archive import unpacked
     from rooda.processes import children, detach
 

@@ -1,4 +1,4 @@
-"""Decides the next state of a task in the fleet after a leg, an order of the user, or a turn. Pure, deterministic.
+"""Decides a task's next state in the fleet after a leg, a turn, or an order from the user. Pure and deterministic.
 
 A leg is one stay of a task on a worker, from the claim to the end of the task's loop there. A turn is an iteration of
 that loop.
@@ -26,7 +26,7 @@ EDITABLE = ("title", "text", "gates", "priority", "limits", "agent", "options", 
 
 
 class State(NamedTuple):
-    """All that a task's workflow knows."""
+    """The complete state of a task's workflow."""
 
     task: Task
     ticket: Any = None
@@ -59,7 +59,7 @@ class State(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What the workflow does next: start a leg, or wait `seconds`; None: until a signal arrives."""
+    """The workflow's next step: start a leg if `leg` is true, else wait `seconds` (None: until a signal arrives)."""
 
     leg: bool = False
     seconds: float | None = None
@@ -69,7 +69,7 @@ ALL_PAUSED: Json = {"order": PAUSE, "why": "all tasks are paused"}
 
 
 def begin(wish: Mapping[str, Any], heartbeat: float, wake: float = 0.0, paused: bool = False) -> Json:
-    """Return the first state of a task, as JSON. `paused`: the tasks of its repository are paused, so it is parked."""
+    """Return a task's first state as JSON. `paused`: all tasks of its repository are paused, so this one is parked."""
     kept = {key: wish[key] for key in ("ticket", "key", "repository", "ref", "pool", "batch", "retries") if key in wish}
     task = model.decode(wish["task"])
     state = State(task, after=tuple(wish.get("after", ())), heartbeat=heartbeat, wake=wake, **kept)
@@ -87,7 +87,7 @@ def decode(data: Json) -> State:
 
 
 def memo(state: State) -> dict[str, Json | str]:
-    """Return what a board shows. The task's text has its own key, so that it is written only when it changes."""
+    """Return the data for the board. The task's text has its own key, so that it is written only when it changes."""
     fleet = {
         key: getattr(state, key) for key in ("key", "repository", "ref", "pool", "batch", "worker", "turn", "hold")
     }
@@ -97,7 +97,7 @@ def memo(state: State) -> dict[str, Json | str]:
 
 
 def landed(done: list[Json]) -> Json:
-    """Return the answer to all desks that joined a landing: the output of each pass, and the highest exit code."""
+    """Return the result for all commands that joined a landing: the output of each pass, and the highest exit code."""
     text = "\n".join(filter(None, (str(each.get("text") or each.get("why") or "").strip() for each in done)))
     return {**done[-1], "text": text, "code": max(int(each.get("code", FAILED)) for each in done)}
 
@@ -126,12 +126,12 @@ def leg_order(state: State, workflow: str) -> Json:
 
 
 def rank(state: State) -> int:
-    """Return the queue priority of the next leg: 1 comes first, then high, normal and low."""
+    """Return the next leg's queue priority: 1 after a lost or handed-back leg, else 2 to 4 for high, normal and low."""
     return 1 if state.first else 2 + model.PRIORITIES.index(state.task.priority)
 
 
 def turned(state: State, facts: Json, now: str) -> State:
-    """Return the state after a report of a leg. A report of an earlier leg changes nothing."""
+    """Return the state after a report from a leg. A report from an earlier leg changes nothing."""
     if not state.going or facts.get("leg") != state.leg:
         return state
     state = state._replace(worker=facts.get("worker", state.worker), queue=facts.get("queue", state.queue))
@@ -161,7 +161,7 @@ def passed(state: State, orders: list[Json]) -> State:
 
 
 def lost(state: State, stamp: str, why: str = "its worker was lost") -> State:
-    """Return the state after the worker of a leg vanished. The task's next leg starts before other tasks."""
+    """Return the state after the worker of a leg vanished. The task's next leg comes first in the queue."""
     task = state.task._replace(state=model.WAITING, reason=why, updated_at=stamp)
     return _held(_left(state)._replace(task=task, first=True))
 
@@ -219,7 +219,7 @@ def _refused(state: State, worker: str, why: str, now: float) -> State:
 
 
 def _held(state: State) -> State:
-    """Carry out the user's order that waited for the end of the leg."""
+    """Carry out the user's order, if any, that waited for the end of the leg."""
     hold, task = state.hold, state.task
     if not hold or state.going or task.is_over:
         return state
@@ -235,7 +235,7 @@ def _held(state: State) -> State:
 
 
 def ordered(state: State, order: Json, stamp: str) -> State:
-    """Return the state after an order of the user, of the lander, or of another task."""
+    """Return the state after an order from the user, a landing, or another task."""
     word = order.get("order", "")
     if word == "watch" and order["workflow"] not in state.watchers:
         return state._replace(watchers=(*state.watchers, order["workflow"]))
@@ -257,7 +257,7 @@ def _hold(state: State, order: Json) -> State:
 
 
 def _told(state: State, order: Json) -> State:
-    """Add an order for the leg. A leg that is still queued is taken back if the order changes how it begins."""
+    """Add an order for the leg. If the order changes how a queued leg begins, mark the leg to be taken back."""
     recall = state.recall or (state.going and not state.queue and order["order"] not in ("say", "answer"))
     note = state.note + 1
     return state._replace(notes=(*state.notes, {**order, "id": note}), note=note, recall=recall)
@@ -304,7 +304,7 @@ def _priority(state: State, order: Json) -> State:
 
 
 def _change(state: State, order: Json) -> State:
-    """Change a task that is in one of the expected states; for landings."""
+    """Set a task's fields from a landing's order, if the task is in one of the states that the order expects."""
     if state.going or state.task.state not in order.get("when", model.STATES):
         return state
     return state._replace(task=_with(state.task, order.get("fields", {})), wake=0.0)
@@ -317,7 +317,7 @@ def _over(state: State, order: Json) -> State:
 
 
 def _with(task: Task, fields: Mapping[str, Any]) -> Task:
-    """Return the task with fields from JSON. Fields of a wrong type are ignored."""
+    """Return the task with these fields from JSON. If a field has the wrong type, return the task unchanged."""
     try:
         return model.decode({**model.encode(task), **fields})
     except json.Mismatch:

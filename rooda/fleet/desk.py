@@ -30,7 +30,7 @@ LONGEST_TEXT = 400_000  # bytes; Temporal takes 2 MB, and the ticket has the tex
 
 
 class Added(NamedTuple):
-    """Options of `tasks add --fleet` that `tasks add` without --fleet does not have."""
+    """The options that `tasks add` has only with --fleet."""
 
     pool: str = tickets.ANYWHERE
     batch: str = ""
@@ -86,7 +86,7 @@ class Desk:
         return self.find(number).task
 
     def order(self, number: int, word: str, **facts: object) -> Known:
-        """Give a task an order."""
+        """Send a task an order, and return the task."""
         found = self.find(number)
         self.engine.order(found.workflow, {"order": word, **facts})
         return found
@@ -136,7 +136,7 @@ class Desk:
         return self.add_all(lambda: [make])[0]
 
     def add_all(self, makers: Callable[[], Iterable[Maker]], what: str = "added") -> list[Task]:
-        """Submit tasks; leave out those that the fleet already has, because another command has added them."""
+        """Submit tasks; return only the new ones, because the fleet may already have some of them."""
         numbers: dict[int, str] = {}  # workflows of the tasks that were just added
         found = [self._submitted(make, numbers) for make in makers()]
         return [task for task in found if task]
@@ -195,7 +195,7 @@ class Desk:
         )
 
     def _root(self, mirror: Mirror, ticket: Ticket) -> str:
-        """Return a commit with a random part, so that two imports at the same time never make the same commit."""
+        """Make the ticket's commit. A random part in it keeps two simultaneous imports from making the same commit."""
         record = Record(
             kind=TICKET,
             task=ticket.number,
@@ -256,7 +256,7 @@ class Desk:
     # Git
 
     def git(self) -> tuple[Mirror, Remote]:
-        """Return a mirror of the repository, which borrows objects of the user's checkout, and the mirror's remote."""
+        """Return the repository's mirror and its Remote. The mirror borrows objects from the user's checkout."""
         if not self._git:
             mirror = self._mirror()
             try:
@@ -289,7 +289,10 @@ class Desk:
 
 
 def remote_url(place: Place) -> str:
-    """Return the URL of `origin`, else of the only remote, without a password. UsageProblem if there is none."""
+    """Return the URL of `origin`, else of the only remote, without a password.
+
+    Raises UsageProblem if the repository has neither.
+    """
     repo = place.repo
     names = repo.lines("remote")
     name = "origin" if "origin" in names else names[0] if len(names) == 1 else ""

@@ -1,4 +1,4 @@
-"""Connects to Temporal, and implements all that the command line asks of it. `serve.py` is the worker's side."""
+"""Connects to Temporal and carries out the requests of the command line. `serve.py` is the worker's side."""
 
 import asyncio
 import os
@@ -52,7 +52,10 @@ def task_timeout(heartbeat: float) -> timedelta:
 
 
 def connection(address: Address, insecure: bool) -> dict[str, Any]:
-    """Return Temporal's own settings for this address: TLS and API key. Raises UsageProblem without encryption."""
+    """Return the client's settings: Temporal's own, such as TLS and API key, plus the address's host and namespace.
+
+    Raises UsageProblem if the connection would be unencrypted, unless the address is local or `insecure` is set.
+    """
     try:
         found: dict[str, Any] = {**ClientConfig.load_client_connect_config()}
     except Exception:  # its message may quote a value
@@ -119,7 +122,7 @@ class Engine:
         self.client = self._run(connect(address, insecure, heartbeat))
 
     def submit(self, wish: Wish) -> bool:
-        """Submit a task; return False if Temporal already knows it, open or ended."""
+        """Submit a task; return False if Temporal already has it, whether open or ended."""
         return self._run(self._submit(wish))
 
     def order(self, workflow: str, order: Json) -> None:
@@ -127,22 +130,22 @@ class Engine:
         self._run(self._signal(workflow, "order", order))
 
     def board(self, key: str) -> list[Json]:
-        """Return all tasks of a repository, each with the keys `workflow`, `task`, `fleet` and `open`."""
+        """Return all tasks of a repository, each with the keys `workflow`, `open`, `task`, `fleet` and `ticket`."""
         return self._run(self._list(f'WorkflowId STARTS_WITH "{names.task_prefix(key)}"'))
 
     def show(self, workflow: str) -> Json | None:
-        """Return one task as it is now, with its ticket and the last report of its worker; None if it is unknown."""
+        """Return the current data of one task, with the same keys as in `board`; None if the task is unknown."""
         return self._run(self._show(workflow))
 
     def every_task(self) -> list[Json]:
         return self._run(self._list('WorkflowType = "rooda-task"'))
 
     def hold(self, key: str, order: Json) -> None:
-        """Send an order to every task of a repository; tasks that are added later are paused or continued, too."""
+        """Send an order to every open task of a repository. `pause` also applies to new tasks until a `continue`."""
         self._run(self._hold(key, order))
 
     def money(self, workflow: str, question: Json) -> Json:
-        """Send a request to reserve or pay a cost to the workflow of an account or a batch; return its answer."""
+        """Ask the workflow of an account or a batch to reserve or pay a cost; return its answer."""
         return self._run(ask(self.client, workflow, question, self.heartbeat))
 
     def land(self, key: str, target: str, wish: Json) -> Json:
@@ -150,7 +153,7 @@ class Engine:
         return self._run(self._land(key, target, wish))
 
     def workers(self) -> list[Json]:
-        """Return the workers that polled Temporal for work in the last minutes."""
+        """Return the workers that polled Temporal for work in the last few minutes."""
         return self._run(self._workers())
 
     def message(self, queue: str, message: Json) -> bool:
@@ -162,7 +165,7 @@ class Engine:
         return self._run(self._partitions(pool))
 
     def about(self) -> Json:
-        """Return the server's version, and whether the namespace exists."""
+        """Return the server's version, and the namespace's name ("" if it does not exist) and retention."""
         return self._run(self._about())
 
     def clock_ahead(self) -> float:
@@ -366,7 +369,7 @@ def first_account(workflow: str, name: str) -> Json:
 async def ask(client: Client, workflow: str, question: Json, heartbeat: float) -> Json:
     """Ask the workflow of an account or a batch to reserve or pay a cost. The first request creates the workflow.
 
-    A request that arrives while a new history begins is sent again; every request may be sent twice.
+    A request is sent again if the workflow was just beginning a new history, so a request may arrive twice.
     """
     while True:
         try:

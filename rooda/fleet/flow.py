@@ -1,6 +1,6 @@
 """Defines Temporal's workflows: a task, an account or batch, the landing of one target, a message to a worker.
 
-Temporal replays them from history, so they only call decide.py and money.py, and Temporal's timers, signals and
+Temporal replays them from history, so they call only decide.py, money.py, and Temporal's timers, signals and
 activities. A leg is one stay of a task on a worker, from its claim of the task to the end of the task's loop there.
 """
 
@@ -96,7 +96,7 @@ class TaskFlow:
         await _until(lambda: leg.done() or self._state is not before, again)
 
     async def _pass_on(self, leg: Any) -> None:
-        """Send the running leg the orders that it has not received; take back a queued leg that an order changes."""
+        """Send the running leg its new orders; take back a queued leg if an order changes how the leg begins."""
         if self._state.recall and not self._state.queue:
             leg.cancel()
         if workflow.info().is_continue_as_new_suggested() and not self._renewing:
@@ -160,13 +160,13 @@ class TaskFlow:
 
 
 def _reason(problem: ActivityError) -> dict[str, str]:
-    """Return why a leg was lost: the sentence that the worker reported, if it reported a failure."""
+    """Return the argument `why` of decide.lost: the failure that the worker reported; {} if it reported none."""
     cause = problem.cause
     return {"why": f"its worker failed: {cause.message}"} if isinstance(cause, ApplicationError) else {}
 
 
 async def _until(condition: Callable[[], bool], seconds: float | None) -> None:
-    """Wait for a condition, at most for this time."""
+    """Wait until a condition is true, for at most `seconds` (None: no limit)."""
     try:
         await workflow.wait_condition(condition, timeout=seconds)
     except TimeoutError:
@@ -174,7 +174,7 @@ async def _until(condition: Callable[[], bool], seconds: float | None) -> None:
 
 
 async def _signal(name: str, signal: str, value: Json) -> bool:
-    """Send another workflow a signal; False if it is not open."""
+    """Send another workflow a signal; return False if that workflow is not open."""
     try:
         await workflow.get_external_workflow_handle(name).signal(signal, value)
     except ApplicationError:
@@ -207,7 +207,7 @@ async def _send(queue: str, message: Json, heartbeat: float) -> bool:
 
 @workflow.defn(name="rooda-money")
 class MoneyFlow:
-    """The workflow of an account or a batch, which answers requests to reserve or pay a cost, one after the other."""
+    """The workflow of an account or a batch. It answers requests to reserve or pay a cost, one at a time."""
 
     @workflow.init
     def __init__(self, given: Json) -> None:
@@ -235,7 +235,7 @@ class MoneyFlow:
 
 @workflow.defn(name="rooda-land")
 class LandFlow:
-    """The workflow that lands the tasks of one target. A second request joins it, and makes it check again."""
+    """The workflow that lands the tasks of one target. A second request joins it and makes it run one more pass."""
 
     @workflow.init
     def __init__(self, given: Json) -> None:

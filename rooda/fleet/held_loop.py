@@ -1,4 +1,4 @@
-"""Runs a task's loop, holds the loop after each iteration until that is published, and passes on the user's orders."""
+"""Runs a task's loop, holds it after each iteration until that iteration is published, and passes on orders."""
 
 import os
 import threading
@@ -25,7 +25,7 @@ TURN_ENDS = ("pause", "hold", "hand-back")  # orders that the loop obeys at the 
 
 
 class Note(NamedTuple):
-    """An order for the agent: a note or an answer of the user, or a change of the task."""
+    """An order for the agent: a note or an answer from the user, or a change to the task."""
 
     id: int = 0
     text: str = ""
@@ -36,7 +36,7 @@ class HeldLoop:
     """A loop's process, with the socket for its questions and the thread that takes orders."""
 
     def __init__(self, desk: Desk, publish: Callable[[Json], None], kind: str) -> None:
-        """`kind`: the loop's kind, since a clone that was just restored has no lock file yet that names it."""
+        """`kind`: the loop's kind. A clone that was just restored has no lock file from which to read it."""
         self._desk, self._publish, self._kind = desk, publish, kind
         self.give_up = threading.Event()  # set once a push that does not succeed must no longer be retried
         self.handed_back = ""  # why the loop ends so that another worker continues it
@@ -73,7 +73,7 @@ class HeldLoop:
             server.close()
 
     def give(self, notes: Iterable[Note]) -> None:
-        """Leave the user's notes, answers and limits for the loop's next turn."""
+        """Queue the user's notes, answers and limits for the loop's next turn."""
         newest = run_folder.latest(self.workspace, None)
         if not newest:
             return
@@ -88,7 +88,7 @@ class HeldLoop:
             self._given = max(self._given, note.id)
 
     def heard(self) -> int:
-        """Return the newest note that the ended turn's prompt had; notes given during a turn are for the next one."""
+        """Return the id of the newest note in the prompt of the turn that just ended. Later notes wait for the next."""
         heard, self._before = self._before, self._given
         return heard
 
@@ -141,6 +141,6 @@ class HeldLoop:
 
 
 def _change(fields: Json) -> Edit:
-    """Return the message with which an order to change a task is passed to its loop."""
+    """Convert the fields of an order that changes a task into an Edit for the task's loop."""
     gates = tuple(map(str, fields["gates"])) if "gates" in fields else None
     return Edit(text=fields.get("text"), gates=gates, limits=Limits(**fields.get("limits", {})))

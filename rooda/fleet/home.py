@@ -1,4 +1,4 @@
-"""`rooda tasks take --fleet`: claims a task and makes a clone of it in the current folder, without any worker."""
+"""`rooda tasks take --fleet`: claims a task and clones it into a subfolder of the current one. Needs no worker."""
 
 import os
 import shlex
@@ -58,7 +58,7 @@ def take(desk: Desk, number: int, folder: str, yes: bool) -> int:
 
 
 def _cut_loose(folder: str, url: str) -> None:
-    """Copy the objects that the clone borrows, and set its remote to the repository itself."""
+    """Make the clone independent: copy the objects that it borrows, and set its remote to the repository's URL."""
     _git(folder, "repack", "-a", "-d", "-q")
     files.remove(os.path.join(folder, ".git", "objects", "info", "alternates"))
     _git(folder, "config", "remote.origin.url", url)

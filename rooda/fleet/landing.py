@@ -1,4 +1,4 @@
-"""Lands completed tasks of the fleet on a worker, with the merge queue of `rooda tasks land`, in a separate repository.
+"""Lands completed tasks of the fleet: a worker runs the merge queue of `rooda tasks land` in a separate repository.
 
 Agents and gates never touch that repository. It borrows the objects of the mirror, and pushes to the task's repository.
 """
@@ -80,7 +80,7 @@ def _land(wish: Json, repository: str, target: str, on: Landing) -> Json:
 
 
 def _prepared(mirror: Mirror, wish: Json, due: Mapping[str, Task], on: Landing) -> tuple[str, Store]:
-    """Return the workspace of the landings, and its list of tasks, with the tasks that are due."""
+    """Prepare the workspace for landings; return it and its task list, to which the `due` tasks were added."""
     repository, target = str(wish["repository"]), str(wish["target"])
     folder = os.path.join(dirs.data("fleet"), "landing", on.name, f"{wish['key']}-{tickets.key_of(repository)}")
     _make(mirror, folder, repository)
@@ -93,7 +93,7 @@ def _prepared(mirror: Mirror, wish: Json, due: Mapping[str, Task], on: Landing) 
 
 
 def _uncommitted(mirror: Mirror, task: Task, target: str) -> str:
-    """Describe the uncommitted work of a task without commits; "" if there are commits, or no work."""
+    """Describe the uncommitted work of a task that has no commits; "" if it has commits, or no uncommitted work."""
     last = chain.last_turn(Remote(mirror).entries(mirror.fetch(task.id)))
     if last is None or not last.record.head:
         return ""
@@ -104,7 +104,7 @@ def _uncommitted(mirror: Mirror, task: Task, target: str) -> str:
 
 
 def _due(board: list[Json], target: str) -> dict[str, Task]:
-    """Return the completed tasks of a target by workflow."""
+    """Return the completed tasks of a target, keyed by workflow."""
     tasks = {each["workflow"]: model.decode(each["task"]) for each in board if each["open"] and each["task"]}
     return {
         workflow: task
@@ -121,7 +121,7 @@ def _fields(task: Task) -> Json:
 
 
 def _make(mirror: Mirror, folder: str, url: str) -> None:
-    """Create the repository of the landings if it is missing."""
+    """Create the repository for landings if it is missing, and fetch the mirror's branches into it."""
     if not os.path.isdir(folder):
         unfinished = f"{folder}.new"
         files.remove_tree(unfinished)

@@ -50,7 +50,7 @@ class Host:
         self._changing = threading.Lock()
 
     def remote_of(self, ticket: Ticket) -> tuple[Mirror, Remote]:
-        """Return the mirror of a task's repository, and its remote. All legs of a repository share both."""
+        """Return the mirror of a task's repository, and the mirror's Remote. All legs of a repository share both."""
         place = ticket.repository, ticket.state, ticket.ref_prefix
         with self._changing:
             if place not in self._remotes:
@@ -68,7 +68,7 @@ class Host:
 
     @contextmanager
     def slot(self) -> Iterator[int]:
-        """Yield a number that no other leg of this worker has at the same time, for ports and databases."""
+        """Yield a number that no other running leg of this worker has, so that ports and databases can depend on it."""
         with self._changing:
             number = next(each for each in count() if each not in self._slots)
             self._slots.add(number)
@@ -216,7 +216,7 @@ class Leg:
         raise Over("handed-back", why=f"the state repository can't be reached: {result.words}", away=True)
 
     def _is_ordered(self, seconds: float) -> bool:
-        """Wait before or after the loop; return True if an order arrived, which the engine then carries out."""
+        """Wait up to `seconds` while no loop runs; return True if an order arrived. The engine carries it out."""
         return bool(self._desk.orders(seconds))
 
     def _record(self) -> Record:
@@ -232,7 +232,7 @@ class Leg:
         )
 
     def _restore(self, base: str, config: str) -> str:
-        """Make the clone as the last turn left it, replacing an older clone here; return its workspace."""
+        """Restore the clone as the last turn left it; move an older clone aside. Return the new clone's workspace."""
         folder = preparation.room_for(self._home)
         branch = preparation.branch_of(self._ticket, self._task)
         words = preparation.start_words(self._home, self._task, config)
@@ -295,7 +295,10 @@ class Leg:
         }
 
     def _publish_turn(self, over: Json) -> None:
-        """Publish a turn. `over`: exit code and facts of a loop that has ended for good, so its branch is delivered."""
+        """Publish a turn; after a loop's last turn, deliver its branch if the loop succeeded.
+
+        `over`: exit code and facts of a loop that has ended for good; {} for any other turn.
+        """
         receipt = self._receipts.next()
         record = _with_receipt(self._record(), receipt)
         record = record._replace(over=bool(over), more={**record.more, **over})
@@ -335,7 +338,7 @@ class Leg:
         }
 
     def _already_over(self, last: Entry) -> Json:
-        """Deliver a branch whose earlier leg died after the last turn; return the outcome of that leg."""
+        """Complete an earlier leg that was lost after its loop had ended: deliver the branch; return the outcome."""
         branch = preparation.branch_of(self._ticket, self._task)
         told = last.record.more or {}
         if last.record.head and told.get("code") == OK:

@@ -15,7 +15,7 @@ Answer = Callable[[Json], Json]
 
 
 class Server:
-    """The socket on which the worker answers one loop, in a folder that only this user can enter."""
+    """The socket on which the worker answers one loop. Only this user can enter the socket's folder."""
 
     def __init__(self) -> None:
         self._folder = tempfile.mkdtemp(prefix="rooda-leg-")
@@ -67,12 +67,12 @@ class Server:
             self.hang_up()
 
     def hang_up(self) -> None:
-        """Close the connection, upon which the loop ends its agent and itself."""
+        """Close the connection, so that the loop ends its agent and exits."""
         if self._loop:
             self._loop.close()
 
     def stop(self) -> None:
-        """End `serve` once the loop has exited; called from another thread. Earlier questions are answered first."""
+        """Make `serve` return once it has answered all earlier questions. Call this after the loop has exited."""
         os.write(self._writer, b".")
 
     def close(self) -> None:

@@ -1,7 +1,8 @@
-"""Keeps a bare copy of a repository on this worker. Only git commands in this copy use the user's git credentials.
+"""Keeps a bare copy of a repository. In a leg, only git commands in this copy use the worker's git credentials.
 
-Clones for agents borrow its objects. A worker pushes each turn (an iteration of a task's loop) from this copy, so that
-no hook, filter or setting that an agent can write runs next to a credential. Nothing is ever removed from its objects.
+Clones for agents borrow objects from this copy, so rooda never removes an object from it. A worker pushes each turn (an
+iteration of a task's loop) from this copy, so that no hook, filter or setting that an agent can write runs with a
+credential.
 """
 
 import os
@@ -56,7 +57,7 @@ class Object(NamedTuple):
 
 
 def clone_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of git commands in a clone that an agent can write to: it holds no credentials."""
+    """Return the environment, without credentials, for git commands in a clone that an agent can write to."""
     from rooda.base.secret_forms import looks_secret
 
     kept = {name: value for name, value in environ.items() if name not in CREDENTIALS and not looks_secret(name)}
@@ -102,9 +103,9 @@ class Mirror:
         environ: Mapping[str, str] | None = None,
         quiet: float = FIRST_QUIET,
     ) -> None:
-        """`home`: the folder of the fleet's data; `key`: 12 hex digits; `state`: URL of the state remote, if another.
+        """`home`: the fleet's data folder; `key`: name of the copy; `state`: URL of the state remote, if not `url`.
 
-        `quiet`: seconds without progress after which a fetch or push is ended; rooda raises it for a slow remote.
+        `quiet`: seconds without progress after which a fetch or push is ended; rooda doubles it for a slow remote.
         Raises UsageProblem for a URL or a prefix that can't be used.
         """
         self.folder = os.path.join(home, "mirrors", key)
@@ -127,7 +128,7 @@ class Mirror:
         return os.path.join(self.folder, "objects")
 
     def run(self, *args: str, stdin: bytes = b"", borrowed: Sequence[str] = ()) -> Captured:
-        """Run a git command that reads or writes only objects, without credentials.
+        """Run a git command that needs no remote, without credentials.
 
         `borrowed`: folders with further objects.
         """
@@ -142,7 +143,7 @@ class Mirror:
         kept: Sequence[int] = (),
         quiet: float,
     ) -> Captured:
-        """Run a git command that talks to a remote: this repository's or the state remote.
+        """Run a git command that talks to a remote: the repository's own remote or the state remote.
 
         If a server hangs or a connection is lost, git itself waits for hours. So `quiet` seconds
         without output, or without progress of a transfer, end the command with capture.TIMED_OUT.
@@ -153,12 +154,12 @@ class Mirror:
         return command.run(words, self.folder, env=env, timeout=LONGEST, protocols=protocol, kept=kept, quiet=quiet)
 
     def make(self) -> None:
-        """Create the mirror unless it is there."""
+        """Create the mirror unless it exists."""
         with self._locked():
             self._make()
 
     def fetch(self, number: int = 0) -> str:
-        """Fetch branches, tags and the ref of a task. Return the ref's commit, "" if the remote has no such ref.
+        """Fetch branches, tags and, if `number` is set, that task's ref. Return the ref's commit; "" if there is none.
 
         Raises Unreachable if a remote does not answer.
         """
@@ -216,7 +217,7 @@ class Mirror:
             yield [f"--git-dir={folder}", "config", key, value]
 
     def _fetch(self, held: int, url: str, *words: str) -> bool:
-        """Fetch; return False if the remote has no ref of that name. Raises Unreachable if it does not answer."""
+        """Run git fetch; return False if the remote lacks a ref. Raises Unreachable if the fetch fails otherwise."""
         options = ("--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules", "--force")
         flags, specs = [w for w in words if w.startswith("--")], [w for w in words if not w.startswith("--")]
         words = ("fetch", "--progress", *options, *flags, "--", url, *specs)
@@ -241,7 +242,7 @@ class Mirror:
             os.close(descriptor)
 
     def _remove_stale_locks(self) -> None:
-        """Remove lock files of killed git commands. The mirror's lock is held, so no other command changes refs."""
+        """Remove the lock files of killed git commands. The caller must hold the mirror's lock."""
         for folder, inner, names in os.walk(self.folder):
             if folder == self.folder:
                 inner[:] = [name for name in inner if name in ("refs", "logs", "info")]
@@ -250,7 +251,7 @@ class Mirror:
                     files.remove(os.path.join(folder, name))
 
     def _tidy(self) -> None:
-        """Pack loose objects, and many packs into one. Unreachable objects stay, since clones may borrow them."""
+        """Pack loose objects, and combine many packs into one. Unreachable objects are kept: clones may borrow them."""
         if len(files.list_folder(os.path.join(self.objects, "17"))) > MOST_LOOSE:
             folders = [os.path.join(self.objects, f"{number:02x}") for number in range(256)]
             names = [f"{each[-2:]}{name}\n" for each in folders for name in files.list_folder(each)]
@@ -263,7 +264,7 @@ class Mirror:
 
 
 def error_of(done: Captured) -> str:
-    """Return the errors of a git command that talked to a remote, without the lines that say only that it failed."""
+    """Return the errors of a git command that talked to a remote, without lines that only report the failure."""
     rows = dict.fromkeys(row.strip() for row in files.to_text(done.err).splitlines())
     found = [row for row in rows if row.startswith(("fatal:", "error:")) and not row.endswith(_GENERAL)]
     shown = "; ".join(row.partition(": ")[2] for row in found) or command.error_text(done)

@@ -85,7 +85,7 @@ def _reserve(account: Account, question: Json, now: float) -> tuple[Account, Jso
 
 
 def _fits(used: float, reserved: float, amount: float, limit: float, exact: bool) -> bool:
-    """True if a call may start. One whose estimated cost exceeds what is left starts only while no other call runs."""
+    """True if a call may start. If an estimated `amount` exceeds what is left, no other call may be running."""
     total = round(used + reserved, 9)
     return total < limit and (round(total + amount, 9) <= limit or not (exact or reserved))
 

@@ -9,7 +9,7 @@ SEPARATOR = "|"  # separates the parts of a worker's identity
 
 
 def plain(text: str) -> str:
-    """Return the name if it can be a part of names in Temporal; raise UsageProblem if not."""
+    """Return the text if it may be part of a name in Temporal; otherwise raise UsageProblem."""
     if not text or not all(sign.isalnum() or sign in "._-" for sign in text) or len(text) > 100:
         shown = text if len(text) <= 100 else f"{text[:20]}…"
         raise UsageProblem(f"{shown!r} can't be a name.", "Use up to 100 letters, digits, '.', '_' and '-'.")
@@ -65,7 +65,7 @@ def identity(name: str, pool: str, slots: int, mark: str) -> str:
 
 
 def from_identity(text: str) -> dict[str, str | int]:
-    """Return the parts of a worker's identity; {} if it is not that of a rooda worker."""
+    """Return the parts of a worker's identity; {} if the text is not the identity of a rooda worker."""
     parts = text.split(SEPARATOR)
     if len(parts) != 5 or parts[0] != "rooda" or not parts[3].isdecimal():
         return {}

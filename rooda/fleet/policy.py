@@ -26,7 +26,7 @@ class Policy(NamedTuple):
 
 
 def refusal(policy: Policy, ticket: Ticket) -> str:
-    """Return why this worker refuses the task; "" if it accepts it. The agent is checked later, with the settings."""
+    """Return why this worker refuses the task; "" if it accepts the task. The agent is checked later."""
     if not policy.repositories:
         return "its settings allow no repository; [fleet.worker] repositories lists those that it may run"
     if not allows(policy, ticket.repository):
@@ -43,12 +43,12 @@ def refusal(policy: Policy, ticket: Ticket) -> str:
 
 
 def capped(policy: Policy, limits: Limits) -> Limits:
-    """Return a task's limits; a task without a cost limit gets this worker's."""
+    """Return a task's limits; a task without a cost limit gets this worker's `max_cost`."""
     return limits._replace(cost=limits.cost or policy.max_cost)
 
 
 def allows(policy: Policy, url: str) -> bool:
-    """True if a repository is allowed. All forms of its URL count as the same."""
+    """True if a repository is allowed. Different forms of one URL are treated as equal."""
     own = tickets.normalised(url)
     return any(fnmatchcase(own, tickets.normalised(pattern)) for pattern in policy.repositories)
 
@@ -63,7 +63,7 @@ def refused_agent(policy: Policy, agent: str) -> str:
 def taken(environ: MutableMapping[str, str]) -> dict[str, str]:
     """Return a copy of the worker's environment, and remove git's credentials from the environment itself.
 
-    Only the mirror gets the copy, so that no other git command of the worker has a credential.
+    Only mirrors and landings get the copy, so that no other git command of the worker has a credential.
     """
     whole = dict(environ)
     for name in CREDENTIALS:
@@ -72,5 +72,5 @@ def taken(environ: MutableMapping[str, str]) -> dict[str, str]:
 
 
 def without_credentials(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a loop, which its agents and gates can see."""
+    """Return the environment without the credentials of git, forges and Temporal, for a loop with agents and gates."""
     return {key: value for key, value in environ.items() if key not in CREDENTIALS and not key.startswith(ENGINE)}

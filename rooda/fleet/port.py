@@ -61,7 +61,7 @@ class Desk(Protocol):
         """
 
     def orders(self, timeout: float) -> list[Json]:
-        """Return the orders since the last call; if there is none, wait up to `timeout` seconds. Raises Lost."""
+        """Return the orders since the last call; if there are none, wait up to `timeout` seconds. Raises Lost."""
 
     def money(self, question: Json) -> Json:
         """Reserve the cost of a call, pay or release it, or report a usage limit.
@@ -75,7 +75,7 @@ Land: TypeAlias = Callable[[Json, Desk], Json]  # lands tasks of one target, ret
 
 
 class Place(NamedTuple):
-    """A worker as other machines see it: name, pool, and number of loops at once."""
+    """A worker as other machines see it: name, pool, and how many loops it runs at once."""
 
     name: str
     pool: str = "default"
@@ -98,7 +98,7 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str) -> Address:
-    """Parse `temporal://host[:port][/namespace]`. Raises UsageProblem."""
+    """Parse `temporal://host[:port][/namespace]`. Raises UsageProblem if the address is invalid."""
     rest = text.strip().removeprefix(SCHEME)
     host, _, namespace = rest.partition("/")
     name, colon, port = host.rpartition(":")

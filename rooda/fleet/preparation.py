@@ -25,7 +25,7 @@ EVERYTHING = {"ROODA_TRUST": "all"}  # a repository that the worker's settings a
 
 
 def settings_of(mirror: Mirror, base: str, prefix: str) -> str:
-    """Return the path of a commit's settings file, in a checkout of the commit; an empty file if it has none.
+    """Check out a commit; return the path of its settings file, or of an empty file if the commit has none.
 
     The settings come from the target, never from the clone, in which an agent works.
     """
@@ -42,7 +42,7 @@ def settings_of(mirror: Mirror, base: str, prefix: str) -> str:
 
 
 def _check_out(mirror: Mirror, base: str, folder: str) -> None:
-    """Check out a commit as a worktree of the mirror, and remove all but the newest such checkouts."""
+    """Check out a commit as a worktree of the mirror, and keep only the newest checkouts."""
     home, made = os.path.dirname(folder), f"{folder}.{os.getpid()}-{threading.get_ident()}"
     files.make_folder(home)
     done = command.run([f"--git-dir={mirror.folder}", "worktree", "add", "-q", "--detach", "-f", made, base], home)
@@ -58,7 +58,7 @@ def _check_out(mirror: Mirror, base: str, folder: str) -> None:
 
 
 def refused_agent(own: Policy, task: Task, config: str) -> str:
-    """Return why the worker refuses the agent that the task would call; "" if it does not refuse it."""
+    """Return why the worker refuses the agent that the task would call; "" if it accepts the agent."""
     found = configuration.load(os.path.dirname(config), config)
     name = task.agent
     if not name:
@@ -71,7 +71,7 @@ def refused_agent(own: Policy, task: Task, config: str) -> str:
 
 
 def room_for(home: str) -> str:
-    """Return the folder for the clone of a task. If the task was here before and left a clone, it is moved aside."""
+    """Return the folder for a task's clone. Move aside the clone that an earlier leg left there."""
     folder = os.path.join(home, "work")
     files.make_folder(home)
     files.remove_tree(f"{folder}.old")
@@ -91,16 +91,16 @@ def start_words(home: str, task: Task, config: str) -> list[str]:
 
 
 def environment(environ: Mapping[str, str], slot: int, project: str) -> dict[str, str]:
-    """Return the environment of the loop. It has no credentials of git, so agents and gates have none either.
+    """Return the environment of the loop. It has no git credentials, so agents and gates have none either.
 
-    `project`: what `[budget] project` counts together: the mirror, and the path of the workspace in the repository.
+    `project`: the name under which `[budget] project` adds up costs: the mirror's folder with the workspace's path.
     """
     env = walled(policy.without_credentials(environ))
     return {**env, work.SLOT: str(slot), work.ON_LIMIT: "stop", IN_TASK: "1", PROJECT: project}
 
 
 def walled(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment with the sandbox switched on, unless the user of this machine has set another value."""
+    """Return the environment with the repository trusted, and the sandbox on unless this user has set `sandbox`."""
     walls = {} if environ.get(SANDBOX) or _has_own_sandbox(environ) else {SANDBOX: "workspace"}
     return {**environ, **walls, **EVERYTHING}
 
@@ -111,7 +111,7 @@ def _has_own_sandbox(environ: Mapping[str, str]) -> bool:
 
 
 def prepare(own: Policy, workspace: str, config: str, env: Mapping[str, str]) -> None:
-    """Set up a new clone with the command `prepare` of the worker, else with `[worktree] setup` of the repository."""
+    """Set up a new clone: run the worker's `prepare` command; without one, the repository's `[worktree] setup`."""
     wanted = setup.new_worktree(configuration.load(os.path.dirname(config), config)).setup
     if own.prepare or wanted:
         name = "[fleet.worker] prepare" if own.prepare else "[worktree] setup"

@@ -2,8 +2,8 @@
 
 A turn is an iteration of the task's loop. A leg is one stay of the task on a worker: a claim and the turns after it.
 
-rooda writes the commits into the mirror, so that no ref and no file of the agent's clone changes, and reads the work
-tree through an index of its own.
+rooda writes the commits into the mirror and reads the work tree through a separate index, so that no ref and no file in
+the work tree of the agent's clone changes.
 """
 
 import os
@@ -92,7 +92,10 @@ class Publisher:
         logs: bool = False,
         entries: Sequence[Entry] = (),
     ) -> None:
-        """`folder`: the clone; `prefix`: path of the workspace in it; `keys`: further secrets by name."""
+        """`folder`: the clone; `prefix`: path of the workspace in it; `keys`: further secrets by name.
+
+        `logs`: include transcripts in the turns; `entries`: the task's chain so far.
+        """
         self._mirror, self._logs = mirror, logs
         known = os.environ if environ is None else environ
         top, inner = os.path.realpath(folder), prefix.strip("/")
@@ -119,7 +122,7 @@ class Publisher:
         return (os.path.join(self._repo.folder, "objects"),)
 
     def turn(self, tip: str, record: Record) -> Turn:
-        """Make the commit of a turn, and complete its record with facts of the clone.
+        """Make the commit of a turn, and complete its record with facts about the clone.
 
         Raises RoodaError if the clone can't be read, for example because the agent damaged it.
         """
@@ -160,7 +163,10 @@ class Publisher:
         self._scan.done(filter(None, parents), turn.record.work)
 
     def _require_own_objects(self) -> None:
-        """Raise GitProblem if a push would read objects from elsewhere than this clone and the mirror."""
+        """Ensure that a push reads objects only from this clone and the mirror: restore the file `alternates`.
+
+        Raises GitProblem if a folder of the objects was replaced.
+        """
         own = self._repo.folder
         for path in (own, os.path.join(own, "objects"), os.path.join(own, "objects", "info")):
             if not files.is_folder(path):
@@ -217,7 +223,7 @@ class Publisher:
                         yield path
 
     def _keep_gates(self, lines: Mapping[str, bytes]) -> None:
-        """Keep the output of failed gates, which the next prompt quotes."""
+        """Keep the ends of the outputs of failed gates, because the next prompt quotes them."""
         for path, data in lines.items():
             run = path.split("/")[1]
             for line in data.splitlines():
@@ -272,7 +278,7 @@ class Publisher:
                     yield f"{run}/{name}", _size(path)
 
     def _new_outputs(self) -> tuple[dict[str, bytes], frozenset[tuple[str, int]]]:
-        """Return the ends of transcripts and gates' outputs since the last turn, with secrets replaced by stars."""
+        """Return the ends of new transcripts and gate outputs, with secrets masked, and the name and size of each."""
         found, taken, room = dict[str, bytes](), list[tuple[str, int]](), LARGEST_OUTPUTS
         for each in self._found_outputs():
             if each in self._outputs or not each[1] or room <= 0:
@@ -285,7 +291,7 @@ class Publisher:
 
 
 def _kept(mirror: Mirror, tip: str, gone: Sequence[str]) -> dict[str, bytes | objects.Entry]:
-    """Return the entries of a chain commit that the next commit keeps."""
+    """Return the tree entries that the next chain commit keeps: those of the commit `tip` that are not in `gone`."""
     (found,) = mirror.read([f"{tip}^{{tree}}"])
     if found is None:
         raise GitProblem(f"The commit {tip} of the task's ref is missing in {mirror.folder}.")
@@ -302,7 +308,7 @@ def _commit(
 
 
 def _head(repo: Repo) -> tuple[str, str]:
-    """Return HEAD's commit, "" before the first one, and HEAD's branch, "" if HEAD is detached."""
+    """Return HEAD's commit ("" before the first commit) and HEAD's branch ("" if HEAD is detached)."""
     found = read_head(repo)
     if found.commit:
         return found

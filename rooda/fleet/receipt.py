@@ -1,4 +1,4 @@
-"""Reads what a loop has done since its last turn (an iteration) was published, from the events of its sessions."""
+"""Reads from a loop's events what the loop has done since its last turn (an iteration) was published."""
 
 import os
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ LONGEST = 500  # characters of the agent's last words
 
 
 class Receipt(NamedTuple):
-    """The facts of one turn, as its record in git has them."""
+    """The facts about one turn that its record in git contains."""
 
     loop: str = ""
     name: str = ""
@@ -39,7 +39,7 @@ class Receipts:
         self._offsets = {path: os.path.getsize(path) for path in self._logs()}
 
     def next(self) -> Receipt:
-        """Return the facts of the events that were added to the logs since the last call."""
+        """Return the facts from the events that were added to the logs since the last call."""
         found = Receipt()
         for record in self._records():
             found = with_event(found, record)
@@ -60,7 +60,7 @@ class Receipts:
 
 
 def with_event(found: Receipt, record: Json) -> Receipt:
-    """Return the receipt with one more event of the turn."""
+    """Return the receipt with the facts from one more event of the turn."""
     event = record.get("event")
     found = found._replace(loop=str(record.get("loop", found.loop)), name=_name(record) or found.name)
     if "display" in record:

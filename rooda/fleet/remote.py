@@ -33,8 +33,10 @@ _PROGRESS = re.compile(r"[A-Z][a-z]+(?: [a-z]+)*: +[0-9]+(?:%|,|$)")  # of the r
 
 
 class Result(NamedTuple):
-    """The result of a push. DONE; REFUSED: another worker has claimed the task; REJECTED by the forge, see `words`;
-    UNREACHABLE: rooda gave up before the remote answered.
+    """The result of a push.
+
+    `kind` is DONE; REFUSED (the task's ref has moved, usually because another worker claimed the task); REJECTED by the
+    forge, with its reason in `words`; or UNREACHABLE (rooda gave up before the remote answered).
     """
 
     kind: str
@@ -43,7 +45,7 @@ class Result(NamedTuple):
 
 
 class Update(NamedTuple):
-    """A new commit for a task's ref, and the branch to deliver, if any. An empty old commit means a new ref."""
+    """A new commit for a task's ref, and the branch to deliver, if any. If `old` is empty, the ref is new."""
 
     number: int
     old: str
@@ -129,7 +131,8 @@ class Remote:
     def create(self, root: Callable[[int], str], wait: Wait, first: int = 0) -> tuple[int, str]:
         """Reserve the next free number by creating its ref; return the number and the commit.
 
-        `root` makes the commit for a number. Raises RoodaError if the remote rejects it, or if `wait` says to give up.
+        `root` makes the commit for a number. `first`, if set, is the first number to try.
+        Raises RoodaError if the remote rejects the ref, or if `wait` says to give up.
         """
         number = first or max(self.tips(), default=0) + 1
         while True:
@@ -144,7 +147,7 @@ class Remote:
     def push(self, update: Update, wait: Wait) -> Result:
         """Push a task's new chain commit, and the branch of the update, if it has one.
 
-        Both are pushed atomically; if the branch has another remote, it is pushed first.
+        Both are pushed atomically. If they have different remotes, the branch is pushed first.
         """
         task = _Change(self._mirror.ref(update.number), update.old, update.new)
         if update.branch and not update.branch_old:
@@ -166,7 +169,7 @@ class Remote:
         return self._settled(self._mirror.state, [change], update.objects, wait, self._grouped)
 
     def delete(self, tips: Mapping[int, str]) -> dict[int, str]:
-        """Delete the refs of tasks unless they have moved; return those that were not deleted, with git's error."""
+        """Delete tasks' refs unless they have moved; return git's error for each task whose ref was not deleted."""
         said = dict[str, _Said]()
         changes = [_Change(self._mirror.ref(number), tip, "") for number, tip in tips.items()]
         for begin in range(0, len(changes), MOST_DELETED):
@@ -205,7 +208,7 @@ class Remote:
     ) -> Result:
         """Retry a push until the remote has the changes, or certainly never will have them.
 
-        `first`: makes the first try of a single change.
+        `first`, if given, makes the first attempt; then there must be only one change.
         """
         pause, tries, quiet = FIRST_PAUSE, 0, self._quiet
         while True:
@@ -229,14 +232,14 @@ class Remote:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def _all(self, url: str, changes: Sequence[_Change], objects: Sequence[str], quiet: float) -> _Said:
-        """Push changes that belong together."""
+        """Push changes together, atomically if there are several; return one result for all of them."""
         found = self._send(url, changes, objects, len(changes) > 1, quiet).values()
         words = "; ".join(dict.fromkeys(each.words for each in found if each.words and "atomic push" not in each.words))
         by_rule, hung = any(each.by_rule for each in found), any(each.hung for each in found)
         return _Said(all(each.done for each in found), by_rule, words, hung)
 
     def _grouped(self, change: _Change, objects: Sequence[str]) -> _Said:
-        """Push together with all waiting refs. While another thread pushes, wait: it may push these refs, too."""
+        """Push a change with all waiting changes. While another thread pushes, wait: it may push this change too."""
         own = _Turn(change, objects)
         with self._changed:
             self._queue.append(own)
@@ -318,7 +321,7 @@ def _judged_row(told: tuple[str, str] | None, remote: str, error: str) -> _Said:
 
 
 def _judged(changes: Sequence[_Change], now: Mapping[str, str], said: _Said, tries: int) -> Result | None:
-    """Return the result of a push that failed, judged by the remote's refs; None if it must be tried again."""
+    """Return the result of a failed push, based on the remote's refs `now`; None if it must be tried again."""
     task, *others = changes
     tip = now.get(task.ref, "")
     if all(now.get(change.ref, "") == change.new for change in changes):

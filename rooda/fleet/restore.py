@@ -1,7 +1,7 @@
 """Makes a clone on this worker from the tip of a task's ref: work tree, branches, state files and events.
 
-Another machine wrote the ref. So nothing is written outside of the clone or through a link, and a ref with
-a name or an object that rooda does not write is refused. The file `start` is not in the ref; rooda signs it here.
+Another machine wrote the ref. So rooda writes nothing outside of the clone or through a link, and refuses a ref that
+contains a name or an object that rooda does not write. The ref does not contain the file `start`; rooda writes it here.
 """
 
 import json
@@ -34,7 +34,7 @@ Start = Callable[[str, str, str], Json]  # from session, kind and name of a loop
 
 
 class Restored(NamedTuple):
-    """A clone, the folder in it in which the loop works, and the entry from which it was restored, if any."""
+    """A clone, its workspace, and the turn from which it was restored; None if the task had no turn yet."""
 
     root: str
     workspace: str
@@ -60,9 +60,9 @@ def restore(
     start: Start | None = None,
     sign: bool = True,
 ) -> Restored:
-    """Make the clone `folder`, which must not exist, from the last turn; without a turn, `branch` at the commit `base`.
+    """Make the clone `folder`, which must not exist, from the last turn; without a turn, create `branch` at `base`.
 
-    `prefix`: path of the workspace in the repository. Without `sign`, a resume asks the user about what it would run.
+    `prefix`: path of the workspace in the repository. If `sign` is false, a resume asks the user first.
     Raises RoodaError for a ref that rooda did not write, or if git fails.
     """
     last = chain.last_turn(entries)
@@ -88,7 +88,7 @@ def restore(
 def _fill(
     mirror: Mirror, entries: Sequence[Entry], root: str, base: str, branch: str, workspace: str
 ) -> tuple[str, ...]:
-    """Fill an empty clone with the content of a turn; return the sessions of its runs."""
+    """Fill an empty clone from the last turn, or without a turn, from `base`; return the task's sessions."""
     own = os.path.join(root, ".git")
     repo = Repo(root, root, "", own, own, mirror.repo.env)
     if last := chain.last_turn(entries):
@@ -105,7 +105,7 @@ def _fill(
 
 
 def unpack_events(mirror: Mirror, entries: Sequence[Entry], workspace: str) -> None:
-    """Write only the events of a task, and its transcripts if the ref has them, for commands that read runs."""
+    """Write what commands that read runs need: a task's events, and its transcripts if the ref has them."""
     unfinished = f"{workspace}{NEW}"
     files.remove_tree(unfinished)
     dirs.make_home(os.path.join(unfinished, ".rooda"))
@@ -162,7 +162,7 @@ def _refuse(why: str) -> RoodaError:
 
 
 def _restore_refs(repo: Repo, record: Record) -> None:
-    """Set HEAD, branches and checkpoints."""
+    """Set HEAD, branches, checkpoints and the stash as they are in the record."""
     rows = []
     for name, commit in (record.refs or {}).items():
         if not isinstance(commit, str) or not _COMMIT.fullmatch(commit):
@@ -185,7 +185,7 @@ def _restore_refs(repo: Repo, record: Record) -> None:
 
 
 def _restore_work_tree(repo: Repo, record: Record) -> None:
-    """Check out HEAD, then change the files to those of the work commit, but leave the index as in HEAD."""
+    """Check out HEAD, then change the files to those of the work commit. The index keeps the content of HEAD."""
     if not record.work:
         raise _refuse("the turn has no work tree")
     _restore_sparse(repo, record.sparse)
@@ -265,7 +265,7 @@ def _rows_below(mirror: Mirror, commit: str, folder: str) -> list[_Row]:
 
 
 def _is_state(path: str) -> bool:
-    """True for a public state file of a loop, and for the output of a gate in a session's folder."""
+    """True for a public state file of a loop, and for a transcript or a gate's output in a session's folder."""
     if not publish.is_safe(path):
         return False
     folder, name = os.path.split(path)

@@ -1,7 +1,7 @@
-"""Searches a turn for secrets of this worker before it is pushed: its new files, names, commits, state and events.
+"""Searches each turn for this worker's secrets before the push: its new files, names, commits, state and events.
 
-A turn is an iteration of a task's loop; a leg is one stay of the task on this worker. If the agent made no commit, only
-the files that changed since the last turn are read, which needs no git.
+A turn is an iteration of a task's loop; a leg is one stay of the task on this worker. If the agent made no commit,
+rooda runs no git command: it searches the state, the events, and the files that changed since the last turn.
 """
 
 import os
@@ -29,7 +29,7 @@ class Scan:
     """The search for secrets in the turns of one leg."""
 
     def __init__(self, mirror: Mirror, top: str, environ: Mapping[str, str], known: Iterable[str]) -> None:
-        """`environ`: variables that may hold secrets; `known`: commits of the clone that the remote has."""
+        """`environ`: variables that may hold secrets; `known`: commits of the clone that the remote already has."""
         self._mirror, self._top, self._borrowed = mirror, top, (os.path.join(top, ".git", "objects"),)
         self.patterns = _patterns(environ, (top,))
         self._known = {each for each in known if each}
@@ -41,8 +41,8 @@ class Scan:
     ) -> tuple[Leak, ...]:
         """Return the files of a turn that hold a secret.
 
-        `parents`: the work commit's; `changed`: git's list of files that changed in the work tree since the last
-        reading; `content`: the files of the chain commit.
+        `parents`: the parents of the work commit; `changed`: git's list of the files in the work tree that changed
+        since the previous turn; `content`: the files of the chain commit.
         """
         if not self.patterns:
             return ()
@@ -59,7 +59,7 @@ class Scan:
         self._is_certain = False
 
     def done(self, parents: Iterable[str], work: str) -> None:
-        """Record that the remote has a turn with this work commit."""
+        """Record that the remote has a turn: its work commit `work`, and that commit's `parents`."""
         self._known |= {*parents, work}
         self._changed.clear()
         self._is_certain = True
@@ -84,7 +84,7 @@ class Scan:
                 continue
 
     def _in_rows(self, rows: Iterable[tuple[str, str, bytes]]) -> Iterator[Leak]:
-        """Search files and their names. A row has the path, a text that names the place, and the content."""
+        """Search files and their names. A row has the path, the name to report, and the content."""
         for path, place, data in rows:
             for name, forms in self.patterns.items():
                 if any(form in path for form in forms):
@@ -106,7 +106,7 @@ class Scan:
                     yield from self._in_rows([(path, path or f"commit {name[:12]}", each.data)])
 
     def _in_groups(self, rows: Sequence[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-        """Yield the objects in groups that fit into memory, estimated from the sizes of files in the work tree."""
+        """Yield the objects in groups that fit into memory. Object sizes are estimated from the work tree's files."""
         group, size = list[tuple[str, str]](), 0
         for row in rows:
             more = _size(os.path.join(self._top, row[1])) if row[1] else 0

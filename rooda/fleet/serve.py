@@ -1,7 +1,7 @@
 """Connects a worker to Temporal: takes legs and workflows, sends proofs of life, receives orders, drains.
 
-A leg is one stay of a task on this worker. A turn is an iteration of the task's loop. A proof of life is a heartbeat of
-the legs that Temporal has confirmed; the worker reports it to its guardian (processes/dead_man.py).
+A leg is one stay of a task on this worker. A turn is an iteration of the task's loop. A proof of life is a heartbeat
+for all running legs; once Temporal confirms it, the worker reports it to its guardian (processes/dead_man.py).
 """
 
 import asyncio
@@ -218,7 +218,7 @@ class Server:
             raise RoodaError(what, "See: rooda fleet doctor", dead_man.FENCED) from problem
 
     def drain(self, when: str = AT_TURN, why: str = "its worker is drained") -> None:
-        """Take no further legs. The running ones hand their tasks back, at the end of their turn or at once."""
+        """Take no further legs. Running legs hand back their tasks, at the end of the turn or at once (`when`)."""
         self._when, self._why = when, why
         self.host.say(f"Draining: {len(self._legs)} running, no further tasks are taken.")
         for leg in self._legs.values():
@@ -228,7 +228,7 @@ class Server:
     async def _taken_up(self) -> None:
         """Wait until the workflows of the last legs know that the legs were handed back.
 
-        Workflows run only while a worker serves them, and this one may be the last.
+        Workflows run only while a worker serves them, and this worker may be the last one.
         """
         deadline = clock.uptime() + LAST
         for name in sorted(self._left):
@@ -245,7 +245,7 @@ class Server:
         return {"order": "hand-back", "at": self._when, "why": self._why}
 
     async def _connected(self) -> bool:
-        """Connect to Temporal, however long that takes; return False if the worker was ended before."""
+        """Connect to Temporal, however long that takes; return False if the worker must end before that."""
         said = False
         place = self.host.place
         while not self._draining.is_set():
@@ -321,7 +321,7 @@ class Server:
         leg.hear(message["orders"])
 
     async def _host(self, order: Json, work: Callable[[Leg], Json]) -> Json:
-        """Run one leg in a thread. It is never cancelled from outside, but learns of orders and of its loss."""
+        """Run one leg in a thread. Nothing cancels the thread; the leg receives orders and learns if it is lost."""
         info, place = activity.info(), self.host.place
         if int(order.get("v", 1)) > PROTOCOL:
             why = f"the task needs a newer rooda: its protocol is {order['v']}, that of this worker {PROTOCOL}"
@@ -364,7 +364,7 @@ class Server:
     # Proof of life
 
     async def _beat(self) -> None:
-        """Prove that all legs are alive, on time even if one of the proofs takes long."""
+        """Prove at regular intervals that all legs are alive. A slow proof does not delay the next one."""
         going = set[asyncio.Task[None]]()
         while True:
             proof = asyncio.create_task(self._prove())

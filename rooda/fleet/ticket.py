@@ -57,7 +57,7 @@ def encode(ticket: Ticket) -> Json:
 
 
 def decode(data: Json) -> Ticket:
-    """Return the ticket from a JSON object. Raises Mismatch if it is invalid, or of a newer protocol."""
+    """Return the ticket from a JSON object. Raises Mismatch if it is invalid or its protocol is not supported."""
     protocol = data.get("protocol")
     if protocol not in (PROTOCOL, PROTOCOL - 1):
         raise json.Mismatch(f"its protocol is {protocol!r}; this rooda serves {PROTOCOL - 1} and {PROTOCOL}")
@@ -72,7 +72,7 @@ def workflow_of(key: str, identity: str) -> str:
 
 
 def identity_of(source: Source, repository: str, typed: str) -> str:
-    """Return the identity of a task: that of its source, so that two imports make one task, else the random `typed`."""
+    """Return a task's identity: a hash of its source, so that two imports make one task; without a source, `typed`."""
     if not source.key:
         return typed
     said = f"{key_of(repository)}\0{source.kind}\0{source.place}\0{source.key}"

@@ -15,7 +15,7 @@ HEARTBEAT = 60.0  # seconds
 
 
 class Fleet(NamedTuple):
-    """[fleet] of the user's settings, with the address of this command."""
+    """[fleet] of the user's settings, with the address that this command uses."""
 
     address: Address
     heartbeat: float = HEARTBEAT
@@ -34,7 +34,7 @@ def require_engine() -> None:
 
 
 def fleet_of(table: Mapping[str, Any], typed: str | None = None) -> Fleet:
-    """Return [fleet] with its address; `typed`: the one on the command line. Raises UsageProblem if there is none."""
+    """Return [fleet] with the address `typed` on the command line, else its own. Raises UsageProblem without both."""
     text = typed or table.get("address", "")
     if not text:
         what = "No fleet is set."
