@@ -108,10 +108,10 @@ def _detach() -> None:
 
 
 def _exit(code: int) -> None:
-    """Exit without the interpreter's shutdown: it takes ten milliseconds, and Temporal's threads may abort it.
+    """Exit without the interpreter's shutdown, which takes ten milliseconds and which Temporal's threads may abort.
 
-    The shutdown also kills `python -m rooda` with SIGINT, if a KeyboardInterrupt that was handled interrupted an `eval`
-    (`NamedTuple` calls it while a module loads).
+    Besides, the shutdown kills `python -m rooda` with SIGINT if a KeyboardInterrupt once interrupted an `eval`, even if
+    rooda handled it (`NamedTuple` calls `eval` while a module loads).
     """
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -125,7 +125,7 @@ def _exit(code: int) -> None:
 
 
 def starts_a_loop(words: list[str]) -> bool:
-    """True if the command runs a loop: a procedure, `run`, `resume`, or a subcommand that starts another loop."""
+    """True if the command runs a loop: a procedure, `run`, `resume`, or a subcommand such as `goal run`."""
     from rooda.cli.words import SYNONYMS, WORDS
 
     if _is_dry_run(words):
@@ -177,7 +177,7 @@ def _restart_in_utf8() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Connect closed streams (`rooda build >&-`) to /dev/null, so that no file opened later gets their numbers."""
+    """Connect closed streams (`rooda build >&-`) to /dev/null, so that no file opened later gets their descriptors."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             descriptor = os.open(os.devnull, os.O_RDWR)  # the lowest free number

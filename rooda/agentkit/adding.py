@@ -17,7 +17,7 @@ HINT = "If the CLI needs other settings to find the server, write [agents.NAME] 
 
 
 class Try(NamedTuple):
-    """One way to pass the prompt to the CLI, and why it failed; "" if the CLI did its work."""
+    """One way to pass the prompt to the CLI. `problem` says why it failed; "" if the CLI did its work."""
 
     way: str
     problem: str
@@ -25,12 +25,12 @@ class Try(NamedTuple):
 
 
 def ways(command: str) -> tuple[str, ...]:
-    """Return the ways in which the CLI may take its prompt, each of which is tried."""
+    """Return the ways to pass the prompt to the CLI, in the order in which rooda tries them."""
     return ("argument", "file") if "{prompt}" in command else ("stdin", "argument")
 
 
 def tries(name: str, command: str, folder: str, signals: Signals) -> Iterator[Try]:
-    """Try one way after the other until one works, and yield each result. A signal ends the trials."""
+    """Try each way to pass the prompt until one works, and yield each result. A signal ends the trials."""
     for way in ways(command):
         if signals.count:
             return
@@ -79,7 +79,7 @@ def table_text(subject: Subject, command: str) -> str:
 
 
 def absolute(command: str, folder: str) -> str:
-    """Return the command; if its program is a path relative to a folder, the path is made absolute."""
+    """Return the command. If its program is a path relative to `folder`, make that path absolute."""
     program, *words = shlex.split(command)
     if os.sep not in program or os.path.isabs(program):
         return command

@@ -31,7 +31,7 @@ VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "ROODA_LOOP_SANDBOX")
 
 
 def shipped() -> dict[str, Any]:
-    """Return the tables `test` of the agents that ship with rooda, by name."""
+    """Return the `test` tables of the agents that ship with rooda, keyed by agent name."""
     import tomllib
 
     tables: Json = tomllib.loads(files.text(dirs.shipped("config", "agents-test.toml")))["agents"]
@@ -52,7 +52,7 @@ class Subject(NamedTuple):
 
     @property
     def answer(self) -> str:
-        """Return the answer that makes the CLI write a file; "" if the CLI offers the model tools."""
+        """Return the answer that makes a CLI without tools for the model write a file; "" for any other CLI."""
         return str(self.test.get("answer", ""))
 
     @property
@@ -61,7 +61,7 @@ class Subject(NamedTuple):
 
 
 def subject(settings: Settings, agent: Agent, program: str) -> Subject | None:
-    """Return an agent of the settings as a subject; None if no setting says how to point it at the server."""
+    """Return the subject for an agent; None if no setting says how to point the agent's CLI at the server."""
     table = settings.agents().get(agent.name, {})
     ours, test = shipped(), table.get("test", {})
     for name in ancestors(settings.table("agents"), agent.name):
@@ -94,7 +94,7 @@ class Harness:
             files.make_folder(place)
 
     def run(self, turns: list[Json], prompt: str, until: Callable[[], bool] | None = None) -> ProcessResult:
-        """Run a procedure with one iteration; if `until` is given, send SIGTERM to rooda once it is true."""
+        """Run a procedure with one iteration; if `until` is given, send SIGTERM to rooda once `until` returns True."""
         self._serve({"turns": turns, "consume": "all" if self.subject.answer else "tools"})
         self._write_files(prompt)
         pids: list[int] = []
@@ -136,7 +136,7 @@ class Harness:
         return ["--api", api] if api else []
 
     def _write_files(self, prompt: str) -> None:
-        """Write the CLI's files to its private HOME, and the settings of the run."""
+        """Write the CLI's files to its private HOME, and the run's settings to the workspace."""
         import tomli_w
 
         setup, table = clis.setup(self.subject.test, self.url), self.subject.table
@@ -176,7 +176,7 @@ class Harness:
         return files.text(places[0]) if places and os.path.exists(places[0]) else ""
 
     def has_begun(self) -> bool:
-        """True once the scenario's shell command runs; for a CLI without tools, once it has sent a request."""
+        """True once the scenario's shell command runs; if the CLI runs no commands, once it has sent a request."""
         if self.subject.runs_commands:
             return os.path.exists(os.path.join(self.work, "begun"))
         from urllib.request import urlopen
@@ -280,7 +280,7 @@ def _of_stopping(harness: Harness, servers: tuple[int, ...]) -> Iterator[Check]:
 
 
 def _understood(subject: Subject, ended: Json, done: ProcessResult) -> Check:
-    """Check whether rooda can read how the call ended. From plain text it learns only the exit code."""
+    """Check whether rooda can read how the call ended. With plain-text output, rooda learns only the exit code."""
     what = "its transcript is understood"
     if subject.is_text and ended.get("exit_code") == 0:
         return Check(what, None, "output = text: only the exit code is known")

@@ -1,7 +1,7 @@
 """The scripted agent of demos: no model, no network, no cost. Each call takes one visible step and ends.
 
-It is a separate program (`python -m rooda.demo.agent`) and, like any agent, changes files itself. It writes only to the
-demo project defined below: in the folder created by `rooda init --demo`, else in a new folder `rooda-demo/`.
+It is a separate program (`python -m rooda.demo.agent`) and, like any agent, changes files itself. For a
+procedure, it writes only to the demo project below: in the folder of `rooda init --demo`, else in a new `rooda-demo/`.
 """
 
 import os
@@ -154,7 +154,7 @@ def _put(path: str, text: str) -> None:
 
 
 def answered(prompt: bytes) -> bool:
-    """Print the answer to a call of a reflex or goal loop, and nothing else; return False for any other call."""
+    """Print only the answer to a call from a reflex or goal loop; return False if the script has no answer."""
     loop, kind, words = os.environ.get("ROODA_LOOP"), os.environ.get("ROODA_CALL", ""), _text(prompt)
     text = None
     if loop == "reflex":

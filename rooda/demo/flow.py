@@ -30,7 +30,7 @@ def write(path: str, text: str) -> None:
 
 
 def sensors(prompt: str) -> None:
-    """Run the command of each sensor in the prompt and write its output file."""
+    """For each sensor in the prompt, run its command and write its output file."""
     for part in re.split(r"^## Sensor \d+ of \d+: ", prompt, flags=re.MULTILINE)[1:]:
         name, output = part.partition("\n")[0], OUTPUT.findall(part)[0]
         command = re.findall(r"^Run the following command:\n\n {4}(.+)$", part, re.MULTILINE)[0]
@@ -41,7 +41,7 @@ def sensors(prompt: str) -> None:
 
 
 def controller(prompt: str) -> None:
-    """Write a controller's decision: the outer loop names the next function, the inner one checks it."""
+    """Write a controller's decision: the outer loop picks the next function; the inner loop plans its repair."""
     outputs = OUTPUT.findall(prompt)
     folder = os.path.dirname(outputs[0])
     task = read(f"{folder}/orchestrator-output.md").partition("# Task (setpoint)")[2]

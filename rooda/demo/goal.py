@@ -49,7 +49,7 @@ PLAN = {
 
 
 def act(kind: str, prompt: str, write: Callable[[str, str], None]) -> str | None:
-    """Do what a plan or step call asks, and return the agent's output; None for another kind of call."""
+    """Do what a plan or step call asks for, and return the agent's output; None for another kind of call."""
     if kind == "plan":
         return json.dumps(PLAN)
     return f"{HELLO}\n{step(prompt, write)}" if kind == "step" else None

@@ -1,4 +1,4 @@
-"""Answers the calls of `rooda reflex` as the demo agent: writes an outline, and adds sections where rules failed.
+"""Answers the calls of `rooda reflex` as the demo agent: writes an outline, then adds a section for each failed rule.
 
 To show how the loop works, the first outline lacks the section of one rule and all sections of phase B.
 """
@@ -41,7 +41,7 @@ def _plan(prompt: str) -> str:
 
 
 def _produce(prompt: str) -> str:
-    """Return the previous artifact; if there is none, an outline of the planned rules of phase A except the first."""
+    """Return the previous artifact. Without one, write a section for each planned rule of phase A but the first."""
     if "\n## Previous artifact\n" in prompt:
         return rest(prompt, "Previous artifact")
     wanted = [name for name in _ids(part(prompt, "Plan")) if name.startswith("a.")]

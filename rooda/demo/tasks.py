@@ -127,7 +127,7 @@ def _greet(wish: Greeting) -> str:
 
 
 def _make(wish: Tool) -> str:
-    """Write a tool with the first letter of its name as its key, or the next letter that no other tool has."""
+    """Write a tool. Its key is the first letter of its name that is not the key of another tool."""
     path = os.path.join(TOOLS, f"{wish.name}.py")
     os.makedirs(TOOLS, exist_ok=True)
     names = [name for name in os.listdir(TOOLS) if name.endswith(".py") and name != f"{wish.name}.py"]

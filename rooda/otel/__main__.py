@@ -1,6 +1,6 @@
 """The program that exports a session: reads its events from stdin, and sends spans and metrics until the input ends.
 
-It is a separate process, so that the loop never waits for a collector, and loads no library for it.
+It is a separate process, so that the loop never waits for a collector and never loads the export libraries.
 """
 
 import json
@@ -115,7 +115,7 @@ def _follow(exporter: Exporter, lines: Iterable[bytes]) -> None:
 
 
 def _report(exporter: Exporter) -> None:
-    """Print how many spans or requests could not be sent."""
+    """Print why spans or metrics could not be sent, and the number of lost spans; print nothing if all were sent."""
     lost = exporter.spans.taken - exporter.spans.sent
     why = exporter.spans.problem or exporter.problem or "the collector did not answer in time"
     said = f"{lost} of {exporter.spans.taken} spans were not sent: {why}" if lost else ""

@@ -60,6 +60,6 @@ PROVIDERS = {
 
 
 def provider(output: str, model: str, agent: str) -> str:
-    """Return the provider of a call; the name of the agent if none is known."""
+    """Return the provider of a call's model; the name of the agent if no provider is known."""
     of_model = next((value for name, value in PROVIDERS.items() if model.lower().startswith(name)), "")
     return of_model or PROVIDERS.get(output, "") or agent or "command"

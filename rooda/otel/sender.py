@@ -26,7 +26,7 @@ PREFIX = "OTEL_EXPORTER_OTLP_"
 
 
 class Collector:
-    """The address, headers and certificates for one kind of data, from the variables of OpenTelemetry."""
+    """The address, headers and certificates for one kind of data, from OpenTelemetry's environment variables."""
 
     def __init__(self, signal: str, endpoint: str, environ: Mapping[str, str]) -> None:
         own = f"{PREFIX}{signal.upper()}_"
@@ -148,7 +148,7 @@ class Sender(threading.Thread):
                 return
 
     def _send(self, some: list[Span]) -> bool:
-        """Send spans; True if another attempt may succeed."""
+        """Send spans; return True if that failed but another attempt may succeed."""
         try:
             self._collector.post(self._encode(some))
         except urllib.error.HTTPError as problem:

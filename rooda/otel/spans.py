@@ -1,6 +1,6 @@
 """Turns the events of a session into spans: run, iteration, call, gate. Pure.
 
-Only the fields that run/telemetry.py selects arrive here: no prompt, no answer, no text of an agent.
+Only the fields that run/telemetry.py selects arrive here; they contain no prompts, answers or other agent text.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ class Span(NamedTuple):
 
 
 class About(NamedTuple):
-    """The session, as the loop describes it in its first line."""
+    """The session, as the loop describes it in the first line of the input."""
 
     workspace: str  # name of the loop
     place: str  # path of the session, from which the IDs are made
@@ -157,7 +157,7 @@ class Tracker:
 
 
 def error_of(record: Json) -> str:
-    """Return one word for why a call failed; "" if it succeeded."""
+    """Return a short reason why a call failed; "" if it succeeded."""
     outcome, ended = str(record.get("agent_outcome") or ""), str(record.get("ended") or "")
     if record.get("cut"):
         return "cut_off"
@@ -199,7 +199,7 @@ def call_attributes(record: Json, about: About) -> Json:
 
 
 def tokens(record: Json) -> Json:
-    """Return the tokens of a call by attribute. Input tokens include those read from or written to a cache."""
+    """Return a call's token counts, keyed by attribute. Input tokens include those read from or written to a cache."""
     usage = record.get("usage")
     if not isinstance(usage, dict):
         return {}

@@ -17,7 +17,7 @@ class Tail:
     """Prints one transcript at a time as it grows, like `tail -f`."""
 
     def __init__(self, write: Callable[[str], None], most: int = 0) -> None:
-        """`most`: of a transcript that exists already, print only this many bytes at its end; 0 = all."""
+        """`most`: if the transcript already has content, print only this many bytes of it, from its end; 0 = all."""
         self._write, self._most = write, most
         self.hidden: tuple[str, ...] = ()  # secrets to mask
         self._rest = ""  # text that is not printed yet, since it may be the start of a secret
@@ -29,7 +29,7 @@ class Tail:
 
     @property
     def mid_line(self) -> bool:
-        """True if the last line on the screen is one that the agent has not finished."""
+        """True if the last line on the screen is an unfinished line of the agent's output."""
         return not self._fresh_line
 
     def update(self, record: Json) -> None:
@@ -102,7 +102,7 @@ def _reader(output: str) -> Callable[[bytes], str] | None:
 def readable(output: str, path: str, hidden: tuple[str, ...], limit: int = LARGEST) -> Iterator[str]:
     """Yield a transcript as readable lines with secrets masked. JSON records become text and names of tools.
 
-    `limit`: the number of bytes at its end to read.
+    `limit`: read only this many bytes, from the end of the transcript.
     """
     rest, found = "", _readable(output, path, limit)
     while some := [*islice(found, AT_ONCE)]:

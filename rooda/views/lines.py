@@ -114,7 +114,7 @@ def _unsaved(record: Json) -> list[Line]:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
+    """Join the first names into text, followed by the number of names that are left out."""
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return ", ".join(names[:MOST_NAMES]) + more
 
@@ -167,7 +167,7 @@ def _agent_ended(record: Json) -> list[Line]:
 
 
 def _reason(record: Json) -> str:
-    """Return the first line after FAILURE, else of the CLI's error message, else the last meaningful line of output."""
+    """Return one line: the reason that followed FAILURE, else the CLI's error message, else the agent's last words."""
     if record["promise"] == "FAILURE":
         return first_line(record["said"])
     return first_line(record.get("message") or "") or telling_line(record["said"])
@@ -186,7 +186,7 @@ def _why(who: str, said: str, path: str) -> list[Line]:
 
 
 def relative(path: str) -> str:
-    """Return a path; if it is below the current directory, relative to it."""
+    """Return a path, made relative to the current directory if it is below that directory."""
     here = os.path.join(os.path.realpath("."), "")
     return path.removeprefix(here) if os.path.isabs(path) else path
 

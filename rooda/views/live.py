@@ -124,7 +124,7 @@ class Repaint:
 
 
 def size(stream: TextIO) -> tuple[int, int]:
-    """Return columns and rows of the terminal, 80 × 24 if they are unknown."""
+    """Return the columns and rows of the terminal; 80 × 24 if they are unknown."""
     try:
         found = os.get_terminal_size(stream.fileno())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Counts what a run's agents have used so far, for the live status; reads running calls from their transcripts."""
+"""Sums up a run's cost and tokens so far for the live status; reads the tokens of running calls from transcripts."""
 
 from rooda.base import files
 from rooda.base.json import Json

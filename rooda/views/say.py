@@ -21,9 +21,9 @@ def say(text: str = "", to_stderr: bool = False, end: str = "\n") -> None:
 
 
 def folded(line: str, margin: str = "    ") -> str:
-    """Return a line for stdout: on a terminal broken at spaces, with `margin` before the further lines; else as it is.
+    """Return a line for stdout; for a terminal, wrap it at spaces and put `margin` before each line after the first.
 
-    A longer word stays whole, so that a path can be copied.
+    A word that is longer than a line is not broken, so that a path can be copied.
     """
     from rooda.views.live import is_terminal, size
 
@@ -38,7 +38,7 @@ def folded(line: str, margin: str = "    ") -> str:
 
 
 def screen_size() -> tuple[int, int]:
-    """Return columns and rows of the user's terminal."""
+    """Return the columns and rows of the user's terminal."""
     from rooda.views.live import size
 
     return size(sys.stderr)
@@ -81,7 +81,7 @@ def say_bytes(data: bytes) -> None:
 def say_coloured(data: bytes) -> None:
     """Print bytes to stdout with their color sequences; escape all other control sequences.
 
-    Only for output whose colors come from rooda or git.
+    Use it only for output whose colors come from rooda or git.
     """
     from rooda.base.text import escape_all_but_colours
 

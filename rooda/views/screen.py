@@ -65,7 +65,7 @@ class Screen:
         return {**record, "saved": self._saved, "place": self.place}
 
     def hide(self, environ: Mapping[str, str]) -> None:
-        """From now on, mask the secrets in these variables in all lines and in the agent's output."""
+        """From now on, mask the values of secret variables in `environ`, both in lines and in agent output."""
         found = {*self._hidden, *secrets.forms(environ, (os.getcwd(),))}
         self._hidden = tuple(sorted(found, key=len, reverse=True))
         if self._tail:

@@ -26,7 +26,7 @@ class Words(NamedTuple):
 
 
 def summary(record: Json, words: Words) -> list[Line]:
-    """Return the summary of an ended session; [] if the log has none. `record["place"]`: options for `next`."""
+    """Return the summary from a session's last event; [] if it has none. `record["place"]`: options for `next`."""
     if not isinstance(facts := record.get("summary"), dict):
         return []
     sandbox, gates = _sandbox(facts), _gates(facts)
@@ -48,7 +48,7 @@ def _titled(head: str, cause: str) -> str:
 
 
 def row(label: str, text: str, whole: bool = False) -> str:
-    """Return a row of a summary, cut to its width unless it must be `whole`; "" without a text."""
+    """Return a row of the summary, cut to WIDTH unless `whole` is set; "" if `text` is empty."""
     line = f"  {label:<10}  {text}"
     return "" if not text else line if whole else truncate(line, WIDTH)
 
@@ -59,7 +59,7 @@ def cancelled_text(because: str) -> str:
 
 
 def cause_text(record: Json, of_kind: Callable[[Json], str]) -> str:
-    """Return why a run ended, as the end of a sentence: by the user, a signal, a limit, or a rule of the loop."""
+    """Return why a run ended (a command, a signal, a limit or a rule of the loop), as a phrase such as "by Ctrl+C"."""
     if "cancelled" in record:
         return cancelled_text(record["cancelled"])
     if "stopped_by" in record:

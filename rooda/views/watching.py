@@ -1,4 +1,4 @@
-"""Prints what changes again and again, for --watch."""
+"""Prints changing output repeatedly, for --watch."""
 
 import sys
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ REFRESH = 1.0  # seconds between refreshes
 
 
 def watching(pictures: Iterator[list[str]], as_json: bool) -> int:
-    """Print new versions of the output until a signal: repaint a terminal, append to any other output."""
+    """Print each picture until a signal arrives: repaint a terminal, append to other output. Return the exit code."""
     from rooda.processes.signals import Signals
 
     with Signals() as signals:

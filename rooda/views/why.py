@@ -58,7 +58,7 @@ class Past(SessionState):
         self.this_iteration[event] = record
 
     def transcript(self, call: str = "") -> tuple[str, str]:
-        """Return the path of the latest call's transcript, and the CLI's error message in it, if any.
+        """Return the transcript's path and the error message of the latest call that ended; "" for a missing one.
 
         With `call`, only calls with this ROODA_CALL count.
         """
@@ -105,7 +105,7 @@ def _of_event(record: Json, past: Past, view: View) -> Iterator[Reason]:
 
 
 def _is_sound(reason: Reason) -> bool:
-    """True if all fields have the right types; an edited log may have others."""
+    """True if all fields have the right types; those from an edited log may not."""
     texts = (reason.ts, reason.decision, reason.rule, reason.evidence, reason.words)
     return all(isinstance(text, str) for text in texts) and isinstance(reason.iteration, int)
 
@@ -165,7 +165,7 @@ def limits(record: Json) -> str:
 
 
 def stopped(record: Json) -> str:
-    """Return who ended the run: the user with `rooda stop`, or a signal; "" if it ended by itself."""
+    """Return what ended the run: the user's `rooda stop`, or a signal; "" if the run ended by itself."""
     if "stopped_by" in record:
         because = record.get("stopped_because")
         return "the user ended it with rooda stop" + (f": {because}" if because else "")

@@ -9,7 +9,7 @@ from rooda.agentkit.server.server import NAMED, ModelServer
 
 
 def main() -> None:
-    """Print the server's address, write its port to the file of `--port-file`, and serve until Ctrl+C."""
+    """Print the server's address, write its port to the `--port-file`, if one is given, and serve until Ctrl+C."""
     given = _arguments()
     text = given.named or given.scenario
     if not text.lstrip().startswith("{"):

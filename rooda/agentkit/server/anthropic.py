@@ -49,7 +49,7 @@ def plain(reply: Reply) -> Json:
 
 
 def stream(reply: Reply) -> Iterator[Event]:
-    """Yield a reply as server-sent events; the first one reports one output token, as the real API does."""
+    """Yield a reply as server-sent events; the first event reports one output token, as in the real API."""
     for data in _events(reply):
         yield Event(data, data["type"])
 

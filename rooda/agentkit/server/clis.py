@@ -1,6 +1,7 @@
-"""Points an agent CLI at the model server as `[agents.NAME.test]` says, with variables and files in a separate HOME.
+"""Points an agent CLI at the model server, with environment variables and files from `[agents.NAME.test]`.
 
-The command line comes from the agent's settings; a key is needed only where a CLI refuses to start without one.
+The files are in a separate HOME. The command line comes from the agent's settings. The API key is a dummy, which only
+CLIs that refuse to start without a key need.
 """
 
 from collections.abc import Mapping
@@ -27,7 +28,7 @@ class Setup(NamedTuple):
 
 
 def setup(test: Mapping[str, Any], url: str) -> Setup:
-    """Return the variables and files that connect a CLI to the server at `url`; `test` is its settings table."""
+    """Return the variables and files that connect a CLI to the server at `url`; `test` is `[agents.NAME.test]`."""
     env = {**USUAL[test.get("api", "")], **test.get("env", {})}
     return Setup(_filled(env, url), _filled(test.get("files", {}), url))
 

@@ -4,7 +4,7 @@ A scenario is a JSON object:
   {"turns": [TURN, ...],        answered in order, one per model request that carries tools
    "consume": "tools" | "all",  "all": requests without tools use up turns as well (for CLIs that send none)
    "side": "text",              the answer to a request that uses no turn (titles, quota probes)
-   "after": "last" | TURN,      once the turns have run out; default: {"text": "done"}
+   "after": "last" | TURN,      the answer once the turns have run out; default: {"text": "done"}
    "usage": USAGE}              token counts of every turn
 
 A TURN has one of:
@@ -16,7 +16,7 @@ A TURN has one of:
 and may have:
   "say": text before a tool call     "thinking": text       "times": n (repeat; -1 forever)
   "delay": s before the status line  "stall": s after the first event
-  "drop": true                       cut the connection after the first event, or in place of an answer in one piece
+  "drop": true                       cut the connection after the first event or, without streaming, before the answer
   "stream_error": {"type": "overloaded_error", "message": "..."}   an error inside a 200 stream
   "stop_reason": text                "headers": {...} of the answer
   "usage": {"input": 1000, "output": 50, "cache_read": 200, "cache_write": 100, "reasoning": 0}
@@ -98,7 +98,7 @@ class Script:
 
     @property
     def takes_all(self) -> bool:
-        """True if requests without tools use up turns too."""
+        """True if requests without tools also use up turns."""
         return self.scenario.get("consume") == "all"
 
     def take(self) -> Taken:
@@ -120,7 +120,7 @@ class Script:
         return after if isinstance(after, dict) else {"text": "done"}
 
     def usage(self, turn: Json) -> Usage:
-        """Return the token counts of the turn, else of the scenario, else the defaults."""
+        """Return the turn's token counts; missing ones come from the scenario, else from the defaults."""
         return Usage(**{**self.scenario.get("usage", {}), **turn.get("usage", {})})
 
 

@@ -261,7 +261,7 @@ SECRET = ("authorization", "x-api-key", "x-goog-api-key")
 
 
 class Log:
-    """The log of requests: in memory in the order of arrival, in the file in the order of completion."""
+    """The log of requests. In memory, they are in the order of arrival; in the file, in the order of completion."""
 
     def __init__(self, path: str = "", bodies: bool = True) -> None:
         self.requests: list[Json] = []

@@ -84,13 +84,13 @@ def _first(names: tuple[str, ...], tool: Tool) -> str:
 
 
 def _filled(tool: Tool, known: Json) -> Json:
-    """Complete the arguments with the smallest valid value for each other required parameter."""
+    """Return the `known` arguments, plus the smallest valid value for each required parameter that they lack."""
     missing = [key for key in tool.required if key not in known]
     return {**known, **{key: least(tool.properties.get(key) or {"type": "string"}) for key in missing}}
 
 
 def least_call(tool: Tool) -> Call:
-    """Return a call of a tool with the smallest valid arguments."""
+    """Return a call to a tool with the smallest valid arguments."""
     return Call(tool.name, _filled(tool, {}))
 
 
