@@ -16,9 +16,9 @@ LONGEST = 20_000  # longest text, in characters, that the user can type on the p
 
 
 class Action(NamedTuple):
-    """An action: its button, its effect, and the input for which the page asks first.
+    """An action: its button, its effect, and the input that the page requests before it.
 
-    `done` is the text that the page shows afterwards; "": the output of the command.
+    `done` is the text that the page shows afterwards; if it is "", the page shows the output of the command.
     """
 
     label: str
@@ -86,7 +86,7 @@ def _of_task(entry: Entry) -> list[str]:
 
 
 def bar(entry: Entry, but: str = "") -> Html:
-    """Return the buttons of a loop or task, without that of the action `but`."""
+    """Return the buttons of a loop or task, except the button of the action `but`."""
     buttons = [_button(entry, name, at) for at, name in enumerate(possible(entry)) if name != but]
     return tag("div", *buttons, class_="actions") if buttons else Html()
 
@@ -105,7 +105,7 @@ def _button(entry: Entry, name: str, at: int) -> Html:
 def command(entry: Entry, name: str, typed: Mapping[str, str], rooda: Sequence[str], again: Sequence[str]) -> list[str]:
     """Return the command line that carries out an action. Raises UsageProblem if the action is not possible now.
 
-    `rooda` is the beginning of each command line; `again` are the options of `rooda tasks run`, if it must be started.
+    `rooda` begins each command line. `again` are the options for `rooda tasks run`, if that must be started.
     """
     if name not in possible(entry):
         raise UsageProblem(f"The action `{name}` is not possible now.", "The page shows the actions that are possible.")

@@ -49,7 +49,7 @@ class Entry(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The folder in which the entry's commands run; for a task of the fleet, the worker that has it."""
+        """The folder in which the entry's commands run; for a task of the fleet, "fleet" and the name of its worker."""
         if self.is_fleets:
             worker = self.row["details"].get("worker")
             return f"fleet, worker {worker}" if worker else "fleet"
@@ -70,7 +70,7 @@ def key_of(*names: str) -> str:
 
 
 class Board:
-    """The open loops and tasks, and the finished runs. It caches what it reads, so that a look reads only new data."""
+    """The open loops and tasks, and the finished runs. It caches all data, so that `look` reads only what is new."""
 
     def __init__(self, here: Where) -> None:
         self._here = here
@@ -104,7 +104,7 @@ class Board:
         return self._logs.setdefault(path, SessionLog(path))
 
     def run(self, here: Where, run: str) -> PastRun | None:
-        """Return the run that has the session `run`; None if there is none, or if its folder is a link."""
+        """Return the run that has the session `run`; None if there is none, or if a session's folder is a link."""
         try:
             found = past_runs.run_of(here.workspace, run, self.log)
         except (RoodaError, OSError):
@@ -151,7 +151,7 @@ class Board:
             return [unreadable(here.workspace, f"a log was edited ({type(problem).__name__})")]
 
     def _cause(self, row: Row) -> str:
-        """Return why a loop without a process has ended; "" if it has a process or no run."""
+        """Return why a loop ended; "" if the loop still has a process, or has no run."""
         if row.running or not row.run:
             return ""
         path = os.path.join(folder.folder_of(row.workspace, row.run), NAME)
@@ -205,7 +205,7 @@ class Board:
         return before[1]
 
     def _row(self, here: Where, run: PastRun) -> Json:
-        """Return the row of a finished run; rebuild it only if its logs have changed, or it was cancelled."""
+        """Return the row of a finished run; rebuild it only if the run's logs have changed or the run was cancelled."""
         seen = tuple((session.path, session.last.get("seq")) for session in run.sessions)
         key = (here.workspace, seen, len(run.deleted), run.cancelled)
         if key not in self._rows:
@@ -216,7 +216,7 @@ class Board:
 
 
 class _Tasks:
-    """The tasks of a repository, which are read again if a task has changed, or while one is running."""
+    """The tasks of a repository. `look` reads them again if a task has changed or is running."""
 
     def __init__(self, here: Where) -> None:
         self._here, self._store = here, Store(place_of(here.workspace))

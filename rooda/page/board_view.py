@@ -59,7 +59,7 @@ def _table(name: str, head: Sequence[str], rows: Sequence[Html]) -> Html:
 
 
 def _urgency(entry: Entry) -> int:
-    """Return the sort key of an entry: questions first, then what runs, then the rest."""
+    """Return the sort key of an entry: entries with a question first, then running entries, then the rest."""
     return 0 if entry.question else 1 if entry.row["running"] else 2
 
 

@@ -1,4 +1,4 @@
-"""Makes one HTML file of a run that looks like the page. The file has no scripts and loads nothing."""
+"""Exports a run to one HTML file that looks like the page. The file has no scripts and loads nothing."""
 
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -33,7 +33,7 @@ main { padding-top: 8px; }
 
 
 def find(workspace: str, word: str) -> PastRun | None:
-    """Return the run with a session of the ID `word`, else the newest run of the loop with this name, else None."""
+    """Return the run that has the session `word`, else the newest run of the loop named `word`, else None."""
     by_id = run_facts.find(workspace, word) if folder.is_id(word) else None
     if by_id:
         return by_id
@@ -43,7 +43,7 @@ def find(workspace: str, word: str) -> PastRun | None:
 
 
 def html(run: PastRun, here: Where, notes: Iterable[str] = ()) -> str:
-    """Return the file's content. `notes`: remarks for its beginning."""
+    """Return the content of the HTML file. `notes`: remarks to show at the top."""
     hidden = masking.keys(here)
     facts = run_facts.facts(run, here, past_runs.is_running(run, past.live_runs(here.workspace)), hidden)
     texts = _Texts(run, hidden, _Diffs(here.workspace, run) if facts["snapshots"] else None)
@@ -83,7 +83,7 @@ class _Texts:
         return _folded(title, note, tag("pre", *map(_diff_line, text[:most].splitlines()))) if text else Html("")
 
     def _end(self, output: str, path: str) -> tuple[str, str]:
-        """Return the end of a transcript with secrets masked, and a remark if something was cut off."""
+        """Return the end of a transcript with secrets masked, and a remark if it is cut off or empty, else ""."""
         most, name = min(MOST_TEXT, self._left), os.path.basename(path)
         if most <= 0:
             return "", f"Left out, since this file is large enough. It is in the run's folder: {name}"
@@ -96,12 +96,12 @@ class _Texts:
         return text, "" if text else "No text."
 
     def _clean(self, text: str) -> str:
-        """Return the text without colors, whose codes could divide a secret, and with secrets masked."""
+        """Remove color codes from the text, since they could split a secret; then mask its secrets."""
         return secrets.hide(plain(text), self._hidden)
 
 
 class _Diffs:
-    """Returns the changes of each iteration of a run, from the run's snapshots."""
+    """Computes the diff of each iteration of a run from the run's snapshots."""
 
     def __init__(self, workspace: str, run: PastRun) -> None:
         self._repo: Repo | None = None
@@ -146,7 +146,7 @@ def _size(path: str) -> int:
 
 
 def _chart(iterations: list[Json]) -> Html:
-    """Return the cost and the tokens of each iteration as bars; nothing if neither is known."""
+    """Return bar charts of the cost and the tokens of each iteration; a chart without any known value is left out."""
     shown = [each for each in iterations if each["number"] > 0 and each["usage"]][-run_view.MOST_CHARTED :]
     costs = [each["usage"]["cost"] for each in shown]
     tokens = [run_view.token_count(each["usage"]) for each in shown]

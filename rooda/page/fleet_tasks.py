@@ -18,7 +18,7 @@ EVERY = 10.0  # seconds between the end of one read and the next
 class FleetTasks:
     """The open tasks of the fleet, as `rooda tasks --fleet --json` prints them.
 
-    rooda runs that command, so that the page neither loads the library of the fleet's engine nor waits for it.
+    The page runs that command, so that it neither loads the library of the fleet's engine nor waits for the fleet.
     """
 
     def __init__(self, here: Where) -> None:

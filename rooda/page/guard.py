@@ -1,8 +1,8 @@
-"""Decides which requests the page answers: by Host, Origin, and the token or its cookie.
+"""Decides which requests the page answers, based on the headers Host and Origin, and on the token or the cookie.
 
-Other users can reach loopback, and browsers send requests for other sites. So all but metrics needs the token in the
-printed address. The first visit exchanges it for a cookie, which the browser sends only to a random path, and never for
-another site.
+Other users can reach loopback, and browsers send requests for other sites. So every request except the one for metrics
+needs the token in the printed address. The first visit exchanges the token for a cookie, which the browser sends only
+to a random path, and never for another site.
 """
 
 from collections.abc import Mapping

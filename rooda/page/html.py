@@ -45,7 +45,7 @@ def _attributes(given: Mapping[str, object]) -> str:
 
 
 def document(title: str, *body: object, head: object = "", **attributes: object) -> Html:
-    """Return a whole document; `attributes`: of its body."""
+    """Return a whole document. `attributes` are those of the body element."""
     viewport = tag("meta", name="viewport", content="width=device-width, initial-scale=1")
     about = tag("head", tag("meta", charset="utf-8"), viewport, tag("title", title), head)
     return join((Html("<!doctype html>\n"), tag("html", about, tag("body", *body, **attributes), lang="en")))

@@ -10,7 +10,7 @@ from rooda.processes import children
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket. Raises UsageProblem if the port is in use, or there is no such address here."""
+    """Return a listening socket. Raises UsageProblem if the port is in use or the machine does not have the address."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         found = socket.socket(family, kind)

@@ -19,7 +19,7 @@ SLOW = 30.0  # seconds for a command that only shows something
 
 
 class Done(NamedTuple):
-    """What a command printed, and its exit code; None if it has not ended yet."""
+    """The output of a command, and its exit code, which is None if the command has not ended yet."""
 
     code: int | None
     said: str
@@ -53,7 +53,7 @@ _waiting: set["asyncio.Future[None]"] = set()
 
 
 async def _reap(pid: int) -> None:
-    """Wait for the end of a long command, so that its process does not stay a zombie."""
+    """Wait for the end of a long command, so that its process does not remain a zombie."""
     while children.ended_code(pid) is None:
         await asyncio.sleep(SELDOM)
 

@@ -1,4 +1,4 @@
-"""Keeps a page's pieces of HTML, each with the version in which it changed, and makes messages to browsers. Pure."""
+"""Keeps a page's pieces of HTML, each with the version in which it changed, and builds messages for browsers. Pure."""
 
 from collections.abc import Mapping
 from json import dumps

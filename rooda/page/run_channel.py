@@ -1,4 +1,4 @@
-"""Follows one run for the browsers that show it: pieces of HTML, and the agent's words while it works."""
+"""Follows one run for the browsers that show it: provides pieces of HTML, and the words of the working agent."""
 
 from urllib.parse import urlencode
 

@@ -1,8 +1,8 @@
-"""Collects what the page and an export show of a run: its summary, its iterations with calls and gates, and the
-reasons of its decisions.
+"""Collects what the page and an export show about a run: its summary, its iterations with calls and gates, and the
+reasons for its decisions.
 
 The values are the same as in the output of commands: `row` is an object of `rooda runs --json`, `usage` one of
-`rooda usage --by iteration --json`, and `why` has those of `rooda why --json`.
+`rooda usage --by iteration --json`, and `why` contains the objects of `rooda why --json`.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Renders a run as pieces of HTML, for the page, which replaces changed pieces, and for an export.
+"""Renders a run as pieces of HTML for an export and for the page, which replaces the pieces that have changed.
 
 A piece is keyed by `container/name`, or by the name of its container if the container has only one piece.
 """
@@ -101,7 +101,7 @@ def body(found: Pieces, live: str = "") -> Html:
 
 
 def of(found: Mapping[str, Html], container: str) -> Iterator[Html]:
-    """Yield those of the pieces whose key names this container."""
+    """Yield the pieces whose keys name this container."""
     return (html for key, html in found.items() if key.partition("/")[0] == container)
 
 

@@ -97,7 +97,7 @@ class Page:
         return Stream(_pieces(found), ping=PING, send_timeout=PING)
 
     async def data(self, request: Request) -> Response:
-        """Return the page's data as JSON, with the same objects as the commands' --json."""
+        """Return the page's data as JSON: the same objects that the commands print with --json."""
         channel = await self._channel(request)
         if channel is None:
             return PlainTextResponse("There is no such run.", 404)
@@ -155,7 +155,7 @@ class Page:
         return Response(files.read_ours(os.path.join(STATIC, name)), media_type=kind)
 
     async def metrics(self, request: Request) -> Response:
-        """Return metrics. At the address that needs no token they have no names of loops or workspaces."""
+        """Return metrics; at the address that needs no token, without the names of loops and workspaces."""
         named = request.url.path != METRICS
         return PlainTextResponse(await in_thread(lambda: self._metrics(named)), media_type=METRICS_TYPE)
 
@@ -169,7 +169,7 @@ def _number(text: str) -> int:
 
 
 def _again(here: Where) -> list[str]:
-    """Return the options of the last `rooda tasks run`, if that run was cut off."""
+    """Return the options of the last `rooda tasks run` if it was cut off, else []."""
     try:
         return [str(word) for word in started.cut_off(place_of(here.workspace)).get("words", ())]
     except RoodaError:
@@ -199,7 +199,7 @@ def _said(status: int, text: str) -> Response:
 
 
 class Guarded:
-    """Middleware that refuses requests which the guard refuses, and adds headers to every answer."""
+    """Middleware that lets the guard check each request, and adds headers to every answer."""
 
     def __init__(self, app: ASGIApp, guard: Guard) -> None:
         self._app, self._guard = app, guard

@@ -80,8 +80,8 @@ def missing() -> str:
 def refused(why: str, again: bool) -> str:
     """Return the page of a refused request.
 
-    `again`: the page reloads itself once. A browser that a file sent here does not add the new cookie to its first
-    request, because the request came from the file; it sends the cookie with a request from this page.
+    `again`: the page reloads itself once. A browser that a local file redirected here does not send the new
+    cookie with its first request, because that request came from the file; it sends the cookie after the reload.
     """
     refresh = tag("meta", http_equiv="refresh", content="0;url=./") if again else ""
     return document("rooda", tag("main", tag("p", why)), head=refresh)

@@ -60,7 +60,7 @@ class Watch:
         self._ended = asyncio.Event()
 
     async def channel(self, key: str = "", run: str = "") -> Channel | None:
-        """Return the channel of the overview, or of a run, with what is known now; None if there is no such run."""
+        """Return the updated channel of the overview, or of the run `run`; None if there is no such run."""
         await self._look_now(None)
         if not run:
             return self.overview
@@ -85,7 +85,7 @@ class Watch:
             each.looked = float("-inf")
 
     async def _look_now(self, channel: Channel | None) -> None:
-        """Look for changes of the board and of one run, unless that was done just now."""
+        """Look for changes to the overview and to the channel's run, unless that was done just now."""
         async with self._lock:
             now = clock.monotonic()
             old = [each for each in (self.overview, channel) if each and now - each.looked > PAUSE]
@@ -118,7 +118,7 @@ class Watch:
             each.publish()
 
     async def unless_stopped(self, work: "asyncio.Future[T]") -> T | None:
-        """Return the result of some work; None if the page ends first."""
+        """Return the result of `work`; None if the page ends first."""
         ended = asyncio.ensure_future(self._ended.wait())
         done, _ = await asyncio.wait((work, ended), return_when=asyncio.FIRST_COMPLETED)
         ended.cancel()
@@ -149,7 +149,10 @@ class Watch:
             return None if channel.run and len(shown) == 1 else shown
 
     async def stream(self, channel: Channel, seen: int, call: str, count: int) -> AsyncIterator[bytes]:
-        """Yield the events for one browser, which has seen a version of the pieces and some of the agent's words."""
+        """Yield the events for one browser.
+
+        The browser has version `seen` of the pieces, and `count` characters of the agent's words in the call `call`.
+        """
         channel.listeners += 1
         self._wake.set()
         try:
@@ -168,7 +171,7 @@ class Watch:
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Run work in a thread that does not keep the process alive."""
+    """Run `work` in a thread that does not keep the process alive, and return its result."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 

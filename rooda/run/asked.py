@@ -27,7 +27,7 @@ def require_answer(workspace: str, name: str, loop: str) -> None:
 
 
 def answer(workspace: str, name: str, loop: str, text: str) -> None:
-    """Store the answer for the next prompt. Raises UsageProblem without an open question, OSError on a write error."""
+    """Store the answer for the next prompt. Raises UsageProblem if no question is open, OSError on a write error."""
     question, session = question_of(workspace, name, loop), history.newest(workspace, name, loop)
     if not question or session is None:
         raise UsageProblem(f"'{name}' has no open question.", "See: rooda status")

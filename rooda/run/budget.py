@@ -80,7 +80,7 @@ class BudgetGate:
         self._warn(f"the log of {names} is missing; the cost is taken from the ledger: {known}")
 
     def priced(self, reply: Reply) -> Reply:
-        """Return the reply. If its cost is unknown, it gets the cost of `[budget] unknown_call`."""
+        """Return the reply; if its cost is unknown, set the cost to `[budget] unknown_call`."""
         made = reply.ended != "not-started" and reply.outcome != USAGE_LIMIT
         if reply.cost is not None or not made or not self._unknown_call:
             return reply
@@ -123,7 +123,10 @@ class BudgetGate:
         return reached_limit(self._budget, self._spent._replace(lost=lost), self._run_seconds())
 
     def admit(self, call: Call) -> Call:
-        """Return the call with an available agent; wait for an agent if needed. Raises LimitReached."""
+        """Return the call with an available agent; wait for an agent if needed.
+
+        Raises LimitReached if a limit forbids the call.
+        """
         while not self._signalled():
             if cause := self._limit_of_run():
                 raise stopped(cause)
@@ -171,7 +174,7 @@ class BudgetGate:
         return Choice(agent, account, max(limits.limited_until(account), known.usable_at() if known else 0.0))
 
     def record(self, call: Call, reply: Reply) -> bool:
-        """Add a reply to the run's usage. True if the call hit a usage limit and must be repeated after the reset."""
+        """Add a reply to the run's usage; return True if the call hit a usage limit and must be repeated later."""
         self._purse.paid(transcript_name(call), call.kind, call.number, call.agent, reply)
         self._lost_call = self._lost_call or (reply.lost and not self._unknown_call)
         spent = add(self._spent, reply.cost, reply.usage, reply.seconds)

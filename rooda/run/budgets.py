@@ -1,4 +1,4 @@
-"""Decides from what is spent and reserved whether the budgets over all runs of a user allow a call. Pure."""
+"""Decides whether the budgets that all runs of a user share allow a call, given the spent and reserved costs. Pure."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -22,7 +22,7 @@ RUN = "run"  # the budget that this variable sets
 
 
 def shared(budgets: Budgets, environ: Mapping[str, str]) -> Budgets:
-    """Return the budgets, with the limit, if any, of the `rooda tasks run` that started this loop."""
+    """Return the budgets; if `rooda tasks run` started this loop with a cost limit, add that limit."""
     group, _, limit = environ.get(GROUP, "").partition(":")
     return budgets._replace(run=float(limit), group=group) if group and limit else budgets
 
@@ -40,7 +40,7 @@ class Purse(Protocol):
         """Remove the reservations of calls that were not started."""
 
     def paid(self, call: str, kind: str, number: int, agent: Agent, reply: Reply) -> None:
-        """Record a call that has ended, in place of its reservation."""
+        """Record a call that has ended, and remove its reservation."""
 
     def of_sessions(self, first: str, known: Iterable[str]) -> list[Used]:
         """Return this loop's calls since its session `first`, except those of the sessions in `known`."""
@@ -85,7 +85,7 @@ class Moment(NamedTuple):
 
 
 class Spending:
-    """Costs of the calls in the ledger: recent ones by account, the total of one project, the latest by agent."""
+    """Costs from the ledger: recent costs by account, the total of one project, and the latest costs by agent."""
 
     def __init__(self, project: str, group: str = "") -> None:
         self._project, self._group = project, group
@@ -94,7 +94,7 @@ class Spending:
         self._costs: dict[str, deque[float]] = {}  # costs of the latest calls, keyed by agent
 
     def add(self, paid: Paid, now: Moment) -> None:
-        """Add a call from the ledger. Most calls are added in the order of their time."""
+        """Add a call from the ledger. Most calls are added in chronological order."""
         if paid.cost is None:
             return
         self._costs.setdefault(paid.agent, deque(maxlen=CALLS)).append(paid.cost)

@@ -178,7 +178,10 @@ class AgentCalls:
             raise Interrupted(TERMINATED - 128)
 
     def _on_start(self, pid: int, command: str) -> None:
-        """Record a new agent in the ledger of processes, at once if its process has no mark by which to find it."""
+        """Record a new agent in the ledger of processes.
+
+        If the agent's process has no mark by which to find it, record it before any other work.
+        """
         if self._context.marked:
             self._work_ahead()
         self._ledger.record(pid, command)
@@ -189,7 +192,7 @@ class AgentCalls:
         self._events.emit(AgentSilent(since=clock.rfc3339(since), log=log if os.path.isfile(log) else ""))
 
     def _work_ahead(self) -> None:
-        """Sync the state and prepare files while the agent starts, so that the next call need not wait for that."""
+        """Sync the state and prepare files while the agent starts, so that the next call need not wait for this."""
         self.sync_state()
         self._folder.make_spares("agent")
         files.release_replaced()

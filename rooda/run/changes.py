@@ -1,4 +1,4 @@
-"""Reads, commits and undoes an iteration's changes of the work tree. Does nothing without a git repository."""
+"""Reads, commits and undoes an iteration's changes to the work tree. Does nothing without a git repository."""
 
 from typing import TYPE_CHECKING
 
@@ -19,9 +19,10 @@ _LOST = "Not committed: the earlier work tree is no longer in git. Later changes
 
 
 class Changes:
-    """The work tree, as one session changes it. Each problem is reported once, and the loop continues.
+    """The changes of one session to the work tree. Each problem is reported once, and the loop continues.
 
-    `recorder`: takes the session's snapshots, or None. `family`: names the private index; see `snapshots.index_of`.
+    `recorder` takes the session's snapshots; None means that none are taken.
+    `family` names the private index; see `snapshots.index_of`.
     """
 
     def __init__(self, workspace: str, family: str, recorder: "Recorder | None", emit: Emit, resumed: bool) -> None:
@@ -54,7 +55,7 @@ class Changes:
         return made
 
     def undo(self, number: int) -> str:
-        """Restore the files as they were before iteration `number`; return the ref with the undone changes, or ""."""
+        """Restore the files as they were before iteration `number`; return the ref of the undone changes, or ""."""
         return self._recorder.undo(number) if self._recorder else ""
 
     def finish_undo(self, began: str, kept: str) -> None:
@@ -63,7 +64,7 @@ class Changes:
             self._recorder.finish_undo(began, kept)
 
     def begin_repeated(self, began: str) -> None:
-        """Choose `began` as the snapshot for an undo of the next iteration, which repeats one that was cut off."""
+        """Choose `began` as the snapshot for an undo of the next iteration, which repeats a cut-off iteration."""
         if self._recorder:
             self._recorder.begin_repeated(began)
 

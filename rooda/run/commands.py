@@ -93,7 +93,7 @@ class CommandRunner:
                 self._emit(Problem(text=red_inside.sentence(gate.name, lines)))
 
     def run(self, commands: Sequence[Command], together: bool = False) -> list[CommandResult]:
-        """Run commands to their end, one after the other or all at once, and return their results."""
+        """Run commands one after the other or, with `together`, all at once; return their results."""
         rounds = [commands] if together else [[command] for command in commands]
         return [ran for each in rounds for ran in self._ended(self.specs(each))]
 

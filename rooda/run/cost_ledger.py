@@ -44,7 +44,10 @@ class Place(NamedTuple):
 
 
 class CostLedger(Purse):
-    """The ledger as one session uses it. If it fails: without a budget, warns once; with a budget, no call starts."""
+    """The ledger as one session uses it.
+
+    If the ledger fails and a budget is set, no agent call starts; without a budget, rooda only warns once.
+    """
 
     def __init__(self, place: Place, budgets: Budgets, prices: Pricing, warn: Warn) -> None:
         self._place = place._replace(workspace=os.path.realpath(place.workspace))
@@ -163,7 +166,7 @@ class CostLedger(Purse):
         self._unsynced = bool(self._budgets.day or self._budgets.project or self._budgets.run)
 
     def _checked(self, agent: Agent, check: Callable[[Reservation, Moment], Cause | None]) -> Cause | None:
-        """Return the result of a check under the lock; if the ledger can't be read, the budget counts as reached."""
+        """Return the result of `check`, called under the lock; if the ledger fails, the budget counts as reached."""
         own = Reservation(0.0, agent.name, self._project, self._account(agent), self._budgets.group)
         now = _moment()
         try:
@@ -296,7 +299,7 @@ class CostLedger(Purse):
 
 
 def records(home: str, first_run: str = "") -> Iterator[Json]:
-    """Yield the lines of the ledger, oldest month first; only those since the month of a run, if given."""
+    """Yield the lines of the ledger, oldest month first; with `first_run`, only those since the month of that run."""
     for name in _months(home, f"{first_run[:4]}-{first_run[4:6]}" if first_run else None):
         for _, line in history.lines(os.path.join(home, name)):
             if record := _record(line):
@@ -310,7 +313,7 @@ def open_sessions() -> list[Json]:
 
 
 def project_of(workspace: str) -> str:
-    """Return the path that a workspace has in the main work tree of its repository, also for the clone of a task."""
+    """Return a workspace's path in its repository's main work tree or, for a task's clone, in the user's repository."""
     top = traces.clone_around(workspace)
     if not top:
         return traces.in_main_tree(workspace)
@@ -336,7 +339,7 @@ def calls_of(workspace: str, name: str | None = None) -> Iterator[Used]:
 
 
 def calls_elsewhere(workspace: str, name: str | None, since: str) -> list[Used]:
-    """Return the calls of the other workspaces of a project from the ledger: clones of tasks, and worktrees."""
+    """Return the calls that the ledger records for the project's other workspaces: clones of tasks, and worktrees."""
     real, project, home = os.path.realpath(workspace), project_of(workspace), dirs.state("ledger")
     found = list[Used]()
     try:
@@ -383,7 +386,7 @@ def _months(home: str, first: str | None) -> list[str]:
 
 
 def _line(used: Used, workspace: str, project: str, account: str, settled: bool = False, group: str = "") -> bytes:
-    """Return the line of a call. A key with the meaning of an event's field has the name of that field."""
+    """Return the ledger's line for a call. A key that means the same as a field of an event has the field's name."""
     facts = used._asdict()
     usage = facts.pop("usage")
     record = {"v": VERSION, **facts, "usage": usage and usage._asdict(), "display": facts.pop("number")}

@@ -1,4 +1,4 @@
-"""Counts a user's iterations and failures for metrics. The counts stay when runs are deleted.
+"""Counts a user's iterations and failures for metrics. The counts are kept when runs are deleted.
 
 `<state home>/counts/<month>.jsonl` has one line for each iteration that ended, and one for each run that failed
 without a failed iteration. Tokens and cost are in the ledger (`run/cost_ledger.py`).
@@ -92,7 +92,7 @@ class Counting:
 
 
 class Totals:
-    """Sums over all runs of a user, from the ledger and the counts. `refresh` reads only what was added."""
+    """Sums over all runs of a user, from the ledger and the counts. `refresh` reads only the lines that were added."""
 
     def __init__(self) -> None:
         self.iterations = self.tokens = 0

@@ -67,7 +67,7 @@ def of_running(phase: str, suspended: bool) -> str:
 def without_process(state: str, ended: Json | None, stopped: bool) -> str:
     """Return the state of a run that has no process.
 
-    `state` is the state according to its files, `ended` the `run.ended` event of its newest session, if there is one.
+    `state` is the state recorded in its files; `ended` is the `run.ended` event of its newest session, None if missing.
     `stopped` is true if the user stopped the run.
     """
     if state not in _OPEN:
@@ -103,7 +103,7 @@ def cut_off(ended: Json | None, asked: bool, order: str) -> bool:
 
 
 def at_limit(ended: Json | None) -> str:
-    """Return a sentence about the limit that ended the run; "" if none did. Without a `cause`, use the log's note."""
+    """Return a sentence about the limit that ended the run; "" if none did. Without a `cause`, use the event's note."""
     found = ended or {}
     if found.get("reason") not in _LIMITS:
         return ""
@@ -120,7 +120,7 @@ def needs_more(ended: Json) -> bool:
 
 
 def _is_used_up(ended: Json) -> bool:
-    """True if a procedure's last iteration was cut off: it counts, so none is left."""
+    """True if a procedure's last allowed iteration was cut off: it counts, so no iteration is left."""
     done, most = ended.get("iterations"), ended.get("max_iterations")
     interrupted = ended.get("status") == INTERRUPTED
     return interrupted and isinstance(done, int) and isinstance(most, int) and 0 < most <= done

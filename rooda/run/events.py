@@ -39,7 +39,7 @@ class Digest:
         self._lines.clear()
 
     def signature(self, line: bytes) -> str:
-        """Return the signature of the log up to and including this line, the last one; "" without a key."""
+        """Return the signature of the log whose last line is `line`; "" without a key."""
         self.settle()
         return signing.mac(self._what, self._hash.digest() + line)
 
@@ -161,7 +161,7 @@ class Events:
         self._routes.clear()
 
     def subscribe(self, subscriber: Subscriber, events: Container[str] | None = None) -> None:
-        """Call `subscriber` after any of these events is written; None means all events."""
+        """Call `subscriber` after each of these events is written; if `events` is None, after every event."""
         self._subscribers.append((subscriber, events))
         self._routes.clear()
 

@@ -67,9 +67,9 @@ class RunFolder:
             return path, -1
 
     def make_spares(self, after: str) -> None:
-        """While a process of the kind `after` works, create as many spare files as were needed after the last one.
+        """While a process of the kind `after` works, create as many spare files as the last such process needed.
 
-        Between two processes this could take longer than all other work there: ext4 skips the inodes of recently
+        Between two processes this could take longer than all other work: ext4 skips the inodes of recently
         deleted files one by one.
         """
         self._needed[self._after], self._after, self._taken = self._taken, after, 0
@@ -221,7 +221,7 @@ STOP, PAUSE, CANCEL = "stop", "pause", "cancel"
 
 
 def leave_order(folder: str, word: str, reason: str = "") -> bool:
-    """Write and sign an order, before its signal is sent; return False if the folder can't be written."""
+    """Write and sign an order; the caller then sends its signal. Return False if the folder can't be written."""
     said = secrets.hide(" ".join(readable(reason).split()), secrets.forms(os.environ, (folder,)))
     order = {"order": word, "reason": said, "at": clock.rfc3339(clock.now())}
     try:
@@ -298,7 +298,7 @@ ORIGIN_FILE = "start"
 
 
 def note_origin(folder: RunFolder, environ: Mapping[str, str], workspace: str, owner: Owner) -> None:
-    """Write and sign how a session was started, with references to variables in place of secrets."""
+    """Write and sign how a session was started. Secrets are replaced with references to variables."""
     every = (sys.argv[1:], owner.remembered, (owner.task,))
     words, before, (work,) = ([to_references(word, environ, workspace) for word in each] for each in every)
     facts: Json = {"words": words, "kept": before, "folder": os.getcwd(), "inside": os.environ.get("ROODA_RUN", "")}
@@ -307,7 +307,7 @@ def note_origin(folder: RunFolder, environ: Mapping[str, str], workspace: str, o
 
 
 def place_of(workspace: str) -> dict[str, str]:
-    """Return the workspace and the commit of HEAD. Both are signed, so that a signature is valid only for them."""
+    """Return the workspace and the commit of HEAD. Both are signed, so that a signature is not valid elsewhere."""
     return {"workspace": os.path.realpath(workspace), "commit": traces.head_commit(workspace)}
 
 

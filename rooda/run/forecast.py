@@ -12,14 +12,14 @@ FEW = 10  # iterations; an estimate from fewer is marked as rough
 
 
 class Estimate(NamedTuple):
-    """The 50th and 90th percentile of a total."""
+    """The 50th and 90th percentiles of a total."""
 
     p50: float
     p90: float
 
 
 class Iteration(NamedTuple):
-    """What one past iteration used."""
+    """Usage of one past iteration."""
 
     cost: float | None  # dollars; None: the cost of one of its calls is unknown
     seconds: float

@@ -117,7 +117,7 @@ def _split(command: str) -> list[str] | None:
 
 
 def _of_path(words: Sequence[str], has_name: bool, programs: Programs) -> str:
-    """Return why a command of one word is not a gate: not an executable file, or an unknown word; else ""."""
+    """Return why a command is not a gate if it is only a path that is not executable, or an unknown word; else ""."""
     if len(words) != 1 or programs.is_program(words[0]):
         return ""
     if "/" in words[0] or programs.exists(words[0]) or re.search(r"\w\.[a-z]{1,5}$", words[0]):
@@ -174,7 +174,7 @@ def _action(program: str, rest: Sequence[str]) -> str:
 
 
 def _writing_script(words: Sequence[str]) -> str:
-    """Return the script that the command runs if the script's name says that it writes, as `./deploy.sh`; else ""."""
+    """Return the script that the command runs if the script's name suggests that it writes (`./deploy.sh`); else ""."""
     run = words[0]
     if run in _INTERPRETERS:
         run = next((word for word in words[1:] if not word.startswith("-") and word != "run"), "")
@@ -224,7 +224,7 @@ def _is_own_word(word: str) -> bool:
 
 
 def _writing(words: Sequence[str], options: set[str]) -> str:
-    """Return the first word by which the command writes files; "" if it writes none, such as a formatter's check."""
+    """Return the first word that makes the command write files; "" if there is none, as in a formatter's check."""
     checks = bool(options & _ONLY_CHECKS) or any("check" in map(str.lower, _NAME_PART.findall(word)) for word in words)
     for place, word in enumerate(words):
         for part in _parts_of(word) if place else word.lower().split(":"):
@@ -234,7 +234,7 @@ def _writing(words: Sequence[str], options: set[str]) -> str:
 
 
 def _parts_of(word: str) -> Iterator[str]:
-    """Yield the parts of a script's or target's name that say what it does: `docker-push`, `spotlessApply`."""
+    """Yield the parts of a script's or target's name that may name an action, as in `docker-push`, `spotlessApply`."""
     for part in word.split(":"):
         yield part.lower()
         pieces = [piece.lower() for name in part.split("-") for piece in _PART.findall(name)]

@@ -63,7 +63,10 @@ def gates(text: str, path: str = "", programs: Programs = ALL) -> tuple[Gate, ..
 
 
 def commands(text: str, path: str = "", programs: Programs = ALL) -> tuple[Gate, ...]:
-    """Return as gates the commands below headings such as "Build/Test/Lint" that are labelled or in a code fence."""
+    """Return the commands in sections such as "Build/Test/Lint" as gates.
+
+    Outside code fences, only commands with a label count.
+    """
     return read_commands(text, path, programs).gates
 
 
@@ -157,7 +160,7 @@ class _Reader:
         return [line for line in lines if _prompt(line.text)]
 
     def _script(self, lines: Sequence[Line], shell: str) -> None:
-        """Add lines of a script, which depend on each other, as one gate."""
+        """Add the lines of a script as one gate, since they depend on each other."""
         body = "\n".join(line.text.rstrip() for line in lines)
         shell = "bash" if shell == "bash" and self._programs.is_program("bash") else "sh"
         name = "; ".join(" ".join(line.text.split()) for line in lines)
@@ -203,7 +206,7 @@ def _section(text: str, title: "re.Pattern[str]") -> list[Line]:
 
 
 def _heading(line: Line, following: Line | None) -> tuple[int, str] | None:
-    """Return level and text of a heading, with `#` or underlined; None for any other line."""
+    """Return the level and text of a heading, marked with `#` or underlined; None for any other line."""
     if line.fence is not None:
         return None
     if heading := _HEADING.match(line.text):

@@ -34,7 +34,7 @@ class Seen(NamedTuple):
 
 
 class Restored(NamedTuple):
-    """The files that were restored, as paths relative to the project, and those that could not be."""
+    """Changed guarded files, as paths relative to the project, and the reasons why some could not be restored."""
 
     paths: list[str]
     problems: list[str]
@@ -108,9 +108,10 @@ class GuardedFiles:
                 yield os.path.relpath(path, top) if path.startswith(f"{top}/") else path
 
     def _below(self, name: str, folders: dict[str, int]) -> list[str] | None:
-        """Return the path itself or, for a folder, all files and links below it; empty if it does not exist.
+        """Return the path `name` or, if it is a folder, all files and links below it; [] if it does not exist.
 
-        Links are not followed. Return None if there are more than MOST. `folders` gets the permissions of all folders.
+        Links are not followed. Return None if there are more than MOST.
+        Adds the permissions of all folders to `folders`.
         """
         found, waiting = [], [name]
         while waiting:
@@ -128,7 +129,7 @@ class GuardedFiles:
         return found
 
     def _open_folders(self, name: str) -> None:
-        """Make folders readable again that the processes made unreadable, so that no file in them is missed."""
+        """Restore access to folders that the processes made unreadable, so that no file in them is missed."""
         waiting = [name]
         while waiting:
             path = waiting.pop()

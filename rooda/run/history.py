@@ -30,7 +30,7 @@ Pricing: TypeAlias = Callable[[], Mapping[str, tuple[float, ...]]]  # returns pr
 
 
 class Now(NamedTuple):
-    """The current activity of a run, according to its latest event."""
+    """The current activity of a run, derived from its events."""
 
     phase: str = ""  # prompt | agent | gate | waiting | question | between
     since: str = ""
@@ -104,7 +104,7 @@ class SessionState:
             self.reported_seconds = max(self.reported_seconds or 0.0, float(ran))
 
     def number_of(self, record: Json) -> int:
-        """Return the iteration, as on the screen, of the event just added; in a flow, that of the top node."""
+        """Return the displayed iteration number of the event just added; in a flow, that of the top node."""
         number = {**record, **self._number}.get("display", 0)
         return number if isinstance(number, int) else 0
 
@@ -160,7 +160,7 @@ class SessionLog(SessionState):
                 self.add(located(record, self.folder))
 
     def state_of(self, facts: Json) -> str:
-        """Return the state of a loop that has no process; this session is its newest one."""
+        """Return the state of this session's loop, which must have no process and no newer session."""
         word = str(facts.get("state") or ended.of_file(str(facts.get("status", ""))))
         stopped = bool(self.run) and run_folder.order_of(self.folder).get("order") == run_folder.STOP
         return ended.without_process(word, self.ended, stopped)
@@ -202,8 +202,8 @@ def state_of(workspace: str, name: str, loop: str, facts: Json) -> str:
 def newest(workspace: str, name: str, loop: str, begun: str = "", log: Logs = SessionLog) -> SessionLog | None:
     """Return the newest session that started or resumed this loop; None if that session completed the run.
 
-    A run can't be resumed once it is completed. `begun` is the session that started the run according to its state
-    file; it counts even if rooda was killed before the log recorded the start.
+    A run can't be resumed once it is completed. `begun` is the session that started the run, as
+    recorded in the loop's state file; it counts even if rooda was killed before the log recorded the start.
     """
     for folder in reversed(run_folder.all_of(workspace, name)):
         session = log(os.path.join(folder, NAME))
@@ -328,7 +328,7 @@ def following(path: str, alive: Callable[[], bool], on_wait: Callable[[], None] 
 
 
 def lines(path: str, offset: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Yield end offset and content of each complete line from `offset` on; a line that is too long has no content."""
+    """Yield the end offset and content of each complete line from `offset` on; an overlong line has no content."""
     with files.reading(path, LARGEST) as file:
         file.seek(offset)
         while line := file.readline(LONGEST):
@@ -450,7 +450,10 @@ def _cut_off(started: Json, prices: Pricing) -> Used | None:
 
 
 def count_lost(sessions: Sequence[SessionLog]) -> int:
-    """Return the number of sessions of a resumed run whose log has lost its start, so that their usage is unknown."""
+    """Return how many sessions of a resumed run have lost the start of their log, so that their usage is unknown.
+
+    Without any session, return 1.
+    """
     if not sessions:
         return 1
     began = sessions[0].opening.get("event") == "run.started"

@@ -14,7 +14,7 @@ from rooda.run.private_homes import key_of
 
 
 class KnownCommits:
-    """Tips of branches and tags that existed before the first round of processes or appeared between two.
+    """Tips of branches and tags that existed before the first round of processes or appeared between two rounds.
 
     A record in the user's state carries them over to later sessions; it is open while a session runs.
     """
@@ -51,7 +51,7 @@ class KnownCommits:
         return os.path.join(dirs.make_state("commits"), key_of(self._common))
 
     def _recorded(self) -> tuple[frozenset[str] | None, frozenset[str] | None]:
-        """Return the known commits and the tips at the end of the last session; None for what is not known."""
+        """Return the known commits and the tips at the end of the last session; None for each that was not recorded."""
         try:
             record = parse_object(files.read_ours(self._path()))
             after = record["after"]

@@ -1,6 +1,7 @@
-"""Connects a loop to the fleet's worker that started it: each turn waits until the worker has published the one before.
+"""Connects a loop to the fleet's worker that started it.
 
-A turn is an iteration. A loop loads this module only if ROODA_LEG names the worker's socket.
+A turn is an iteration. The loop starts no agent call until the worker has published the previous turn. A loop loads
+this module only if ROODA_LEG names the worker's socket.
 """
 
 from collections.abc import Iterable
@@ -34,7 +35,7 @@ class Leg:
     def close_turn(self, record: Json) -> None:
         """Report the end of a turn; called after the turn's last event is written.
 
-        A loop that ends with this turn does not wait: the worker publishes turn and end once the loop has exited.
+        A loop that ends with this turn does not wait: the worker publishes the turn and the end after the loop exits.
         """
         self._closed = record
         try:
@@ -46,7 +47,10 @@ class Leg:
         self._has_call = True
 
     def close_part(self, record: Json) -> None:
-        """Publish a part of an iteration if an agent worked in it, so that another worker need not repeat its calls."""
+        """Report the end of a part of an iteration if an agent worked in it.
+
+        The worker then publishes the part, so that no other worker must repeat the agent's calls.
+        """
         if self._has_call:
             self.close_turn(record)
 

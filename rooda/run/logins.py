@@ -1,4 +1,4 @@
-"""Copies an agent's login and settings into the HOME of its sandbox, and a renewed login back."""
+"""Copies an agent's login and settings into the HOME of its sandbox, and copies a renewed login back."""
 
 import os
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ class Logins:
         self._brought: dict[str, bytes] = {}  # content of each login as it was taken along
 
     def take_along(self, logins: Iterable[str], others: Iterable[str]) -> None:
-        """Copy the files that the user has; the CLI may change its copies."""
+        """Copy the files that exist in the user's HOME; the CLI may change its copies."""
         for name in logins:
             self._brought[name] = self._copy(name)
         for name in others:
@@ -37,7 +37,7 @@ class Logins:
     def bring_back(self) -> None:
         """Save each login that the CLI has renewed, since the service may have revoked the old one.
 
-        Only a JSON file replaces a JSON file, and only if the user's own has not changed in the meantime.
+        Only a JSON file replaces a JSON file, and only if the user's file has not changed since it was copied.
         """
         for name, before in self._brought.items():
             own, renewed = os.path.realpath(os.path.join(self._home, name)), _content(os.path.join(self._private, name))

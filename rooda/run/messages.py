@@ -1,4 +1,4 @@
-"""Carries messages from other terminals to a loop: notes for the next prompt (`rooda say`), new limits (`rooda set`).
+"""Carries messages from other terminals to a loop: notes for the next prompt (`rooda say`), and limits (`rooda set`).
 
 Each is a signed file in `messages/` of the run's folder. A note is given to the agent in one iteration, and again if
 that iteration is repeated after a crash; a file next to the note has the number of the iteration.
@@ -118,7 +118,7 @@ class Inbox:
                     yield note
 
     def _read(self, folder: str) -> list[Message]:
-        """Return a session's messages. If the disk fails, return the last ones read, to keep the user's limits."""
+        """Return a session's messages. If the disk fails, return those read last, to keep the user's limits."""
         try:
             self._last[folder] = _messages(folder, self._refuse)
         except OSError:
@@ -132,7 +132,10 @@ class Inbox:
 
 
 def _messages(folder: str, refuse: Callable[[str], None]) -> list[Message]:
-    """Return the signed messages in a session's folder, oldest first; call `refuse` with each invalid one's path."""
+    """Return the signed messages in a session's folder, oldest first.
+
+    Call `refuse` with the path of each file that is not a valid signed message.
+    """
     place, found = os.path.join(folder, FOLDER), list[Message]()
     if not os.access(place, os.F_OK):  # nearly always, and cheaper than a listing that fails
         return found

@@ -97,7 +97,7 @@ def newest_runs(workspace: str, most: int, log: Logs = SessionLog) -> list[PastR
 
 
 def run_of(workspace: str, run: str, log: Logs = SessionLog) -> tuple[PastRun, str] | None:
-    """Return the run that has the session `run`, and the session that began the next run ("": none).
+    """Return the run that has the session `run`, and the session that began the next run, "" if there is none.
 
     Reads only the logs of this run; None if there is no such session.
     """

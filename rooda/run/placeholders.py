@@ -12,7 +12,10 @@ PLACEHOLDER = r"\\\{\{|\{\{[ \t]*([A-Za-z_][A-Za-z0-9_-]*)[ \t]*\}\}"
 
 
 def substitute(text: str, parameters: Mapping[str, str], fragment: str) -> str:
-    """Replace placeholders in one pass; placeholders inside values stay. `fragment` is the name for error messages."""
+    """Replace the placeholders in a text, but keep those inside the inserted values.
+
+    `fragment` is the name of the text in error messages.
+    """
     import re
 
     def value(match: "re.Match[str]") -> str:

@@ -14,7 +14,7 @@ PROJECT = "project"  # a file that names the project of a folder
 
 
 def home_of(top: str, who: str) -> str:
-    """Create the HOME that a CLI, or commands, get for the project at `top`; return the HOME's path."""
+    """Return the HOME of `who` (a CLI, or commands) for the project at `top`; create it if it is missing."""
     home = dirs.make_state("homes", key_of(top), who)
     note = os.path.join(os.path.dirname(home), PROJECT)
     if not os.path.lexists(note):
@@ -23,7 +23,7 @@ def home_of(top: str, who: str) -> str:
 
 
 def problem() -> str:
-    """Return why no home can be made; "" if one can."""
+    """Return why a home can't be created; "" if it can."""
     try:
         dirs.make_state("homes")
     except OSError as problem:
@@ -48,7 +48,7 @@ def forget(top: str, common: str) -> None:
 
 
 def of_gone_projects() -> Iterator[tuple[str, str]]:
-    """Yield the homes and records of commits of projects that no longer exist, each with the project's path."""
+    """Yield the path of each home or record of commits whose project no longer exists, and the project's path."""
     for kind in ("homes", "commits"):
         place = dirs.state(kind)
         for name in files.list_if_readable(place) if place else ():

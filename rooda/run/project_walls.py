@@ -1,4 +1,4 @@
-"""Decides which paths of a project and its user's HOME processes see and may change in the sandbox."""
+"""Decides which paths in a project and in the user's HOME the processes in the sandbox can see and change."""
 
 import os
 import sys
@@ -62,7 +62,7 @@ def prepare(project: Project) -> None:
 
 
 def of_project(project: Project, writable: bool) -> Iterator[Mount]:
-    """Yield mounts of the project and its git folder: read-only parts of git, and an empty `.rooda`."""
+    """Yield mounts of the project and its git folder. Parts of git are read-only, and `.rooda` is empty."""
     how = WRITE if writable else READ
     for folder in dict.fromkeys((project.top, project.workspace, project.common, project.git)):
         if folder:
@@ -93,13 +93,16 @@ def of_rooda(project: Project) -> Iterator[Mount]:
 
 
 def of_machine(project: Project, sandbox: Sandbox) -> list[Mount]:
-    """Return the mounts that hide the rest of the machine, except sockets in the project and in opened paths."""
+    """Return mounts that hide the rest of the machine.
+
+    They do not hide sockets in the project, in HOME, or below the paths of `read` and `write` in [sandbox].
+    """
     opened = [os.path.realpath(expanded(project, name)) for name in (*sandbox.read, *sandbox.write)]
     return hidden([project.top, *opened, *filter(None, (project.home,))])
 
 
 def of_home(project: Project, private: str, env: Mapping[str, str], program: str) -> Iterator[Mount]:
-    """Yield mounts that replace HOME by the folder `private`, with the user's toolchains in it, read-only."""
+    """Yield mounts that replace HOME with the folder `private`, with the user's toolchains mounted in it, read-only."""
     if project.home in ("", "/"):
         return
     yield Mount(WRITE, project.home, private)
@@ -124,7 +127,7 @@ def of_home(project: Project, private: str, env: Mapping[str, str], program: str
 
 
 def _around(folder: str) -> list[str]:
-    """Return the folder to mount for a folder of programs: the whole installation to which it belongs, else itself."""
+    """Return the folder to mount for a folder of programs: the whole installation that contains it, else itself."""
     real = os.path.realpath(folder)
     parent = os.path.dirname(real)
     packages, found, _ = real.partition(os.sep + "node_modules")
@@ -159,7 +162,7 @@ def shared(project: Project, name: str, how: str) -> Iterator[Mount]:
 
 
 def expanded(project: Project, name: str) -> str:
-    """Expand a path of the settings: `~/…` is in the home folder, others are relative to the workspace."""
+    """Expand a path from the settings: `~/…` is in the home folder, any other path is relative to the workspace."""
     if name == "~" or name.startswith("~/"):
         return os.path.join(project.home, name[2:])
     return os.path.normpath(os.path.join(project.workspace, name))

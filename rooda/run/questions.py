@@ -38,7 +38,7 @@ class Stdin:
         return line.decode("utf-8", "replace")
 
     def _take(self, descriptor: int) -> bool:
-        """Read the available input into the buffer; False at end of input. Adds a missing final newline."""
+        """Read the available input into the buffer, and add a missing final newline; return False at end of input."""
         try:
             data = os.read(descriptor, 4096)
         except OSError:
@@ -86,7 +86,7 @@ def typed_answer(question: str, signals: "Signals | None" = None) -> str | None:
 
 
 def _print(text: str) -> bool:
-    """Print to stderr; False if the terminal was closed."""
+    """Print to stderr; return False if the terminal was closed."""
     try:
         sys.stderr.write(text)
         sys.stderr.flush()

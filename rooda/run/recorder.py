@@ -81,12 +81,15 @@ class Recorder:
         return kept.ref if kept else ""
 
     def begin_repeated(self, began: str) -> None:
-        """Choose `began`, from a turn's first beginning, as the snapshot for an undo of the repeated turn."""
+        """Use `began`, the snapshot from when the cut-off turn began, for an undo of the turn that repeats it."""
         what = "The snapshot of the iteration that was cut off can't be read"
         self._first = self._problems.attempt(lambda: snapshot_at(self.taker().repo, began), what)
 
     def finish_undo(self, began: str, kept: str) -> None:
-        """Finish an undo that was cut off: restore to `began` each file that is unchanged since the snapshot `kept`."""
+        """Finish an undo that was cut off.
+
+        Restore each file that has not changed since the snapshot `kept` to its state in the snapshot `began`.
+        """
         self._problems.attempt(lambda: self._finish_undo(began, kept), "An undo that was cut off can't be finished")
 
     def _finish_undo(self, began: str, kept: str) -> None:
@@ -113,7 +116,7 @@ class Recorder:
         self._problems.attempt(lambda: self._take_from_one_read(wanted), "No snapshot")
 
     def _consequence(self) -> str:
-        """If git failed at the first snapshot, take no more, and return the words that the warning adds; else ""."""
+        """If git failed at the first snapshot, stop taking snapshots. Return the text to add to the warning, or ""."""
         self._failed = self._taker is None
         return "; the loop continues without snapshots" if self._failed else ""
 
@@ -149,7 +152,7 @@ class Recorder:
             self._problems.report(f"The newest snapshot is lost: {problem.what}")
 
     def _report_left_out(self, paths: Sequence[str]) -> None:
-        """Report private files that are left out of the snapshots, each once."""
+        """Report each private file that is left out of the snapshots, but only once."""
         new = [path for path in paths if path not in self._left_out]
         if new:
             self._left_out.update(new)

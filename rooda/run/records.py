@@ -97,7 +97,7 @@ TURN_EVENTS = (*OPENING, "iteration.started", "iteration.ended", "run.ended")
 
 
 def turn_of(event: str, facts: Mapping[str, Any]) -> tuple[bool, int | None]:
-    """Return True if the event ends a turn, and the number of the turn that it begins or continues, if any."""
+    """Return whether the event ends a turn, and the number of the turn that it begins or continues, else None."""
     if event == "iteration.started":
         return False, facts["iteration"] + 1
     if event in OPENING:

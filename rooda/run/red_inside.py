@@ -45,7 +45,7 @@ class Trial:
         self.seconds = 0.0  # of the last run
 
     def passes(self, command: str, sandbox: Sandbox | None) -> bool:
-        """Run the command in `sandbox`, or outside if that is None; return True if the command passes."""
+        """Run the command in `sandbox`, or without a sandbox if that is None; return True if the command passes."""
         began = clock.monotonic()
         with tempfile.TemporaryDirectory(prefix="rooda-") as folder:
             output = os.path.join(folder, "output")
@@ -67,7 +67,7 @@ class Trial:
         return found or (OUTSIDE,)
 
     def _search(self, command: str) -> tuple[str, ...] | None:
-        """Widen the sandbox until the gate passes; return the [sandbox] lines it needs, None if not found."""
+        """Widen the sandbox until the gate passes; return the [sandbox] lines it needs, None if the search fails."""
         until = clock.monotonic() + SEARCH
         here = [Need("hosts", f"localhost:{port}") for port in listening_ports()[:MOST_PORTS]]
         here += [Need("read", path) for path in listening_sockets(self._workspace)]
@@ -113,7 +113,7 @@ class Trial:
         return (*lines, *((f'gate_network = "{network}"',) if network else ()))
 
     def _variables(self) -> tuple[list[Need], list[Need]]:
-        """Return the variables that the sandbox leaves out: those that hold no key, and those that may."""
+        """Return the variables that the sandbox leaves out: those that hold no secret, and those that may hold one."""
         known = matcher((*PASSED.split(), *self._sandbox.environment))
         names = [name for name in self._env if not known(name) and name != "TMPDIR"]
         plain = [Need("environment", name) for name in names if not looks_secret(name)]

@@ -43,7 +43,7 @@ class Seal:
         return folder.elsewhere(self._said, self._workspace) if self.signed else folder.UNSIGNED
 
     def cover(self, data: bytes, before: Iterable[str] = ()) -> None:
-        """Seal `data`. Hashes in `before` stay sealed if the seal already has them.
+        """Seal `data`. Hashes in `before` remain sealed if the seal already has them.
 
         Raises OSError if an existing seal can't be replaced.
         """

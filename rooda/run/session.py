@@ -193,7 +193,7 @@ class Session:
         return clock.monotonic() - self._began
 
     def signalled(self) -> int:
-        """Return the first signal to rooda, 0 if none. Raises Interrupted if the guardian was killed."""
+        """Return the first signal that rooda received, 0 if none. Raises Interrupted if the guardian was killed."""
         first = self._signals.first
         if self._signals.abandoned:
             raise Interrupted(first)
@@ -294,7 +294,7 @@ class Session:
         self._wait(clock.now() + seconds, lambda: last - clock.monotonic())
 
     def _wait_until(self, moment: float, account: str) -> None:
-        """Wait until the clock shows `moment`; if the clock is set back, only for the time that remained at first."""
+        """Wait until the clock shows `moment`, but not longer than planned if the clock is set back."""
         last = clock.monotonic() + moment - clock.now()
         self._wait(moment, lambda: min(moment - clock.now(), last - clock.monotonic()), account)
 
@@ -362,7 +362,7 @@ def _environment(owner: Owner, run: str) -> dict[str, str]:
 def _context(
     workspace: str, owner: Owner, folder: RunFolder, signals: Signals, tick: Periodic | None
 ) -> "tuple[SessionWalls | None, CallContext]":
-    """Return the sandbox of a session, None if it needs none, and the context of all its processes."""
+    """Return a session's sandbox, None if it needs none, and the context of all processes of the session."""
     marked, env = linux.mark_self(folder.run), _environment(owner, folder.run)
     walls = walls_of(owner.setup, workspace, env)
     return walls, CallContext(workspace, env, folder, signals, tick, marked, walls)

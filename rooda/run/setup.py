@@ -42,7 +42,7 @@ class NewWorktree(NamedTuple):
 
 
 class Sandbox(NamedTuple):
-    """What agents and commands may see, change and reach. `mode`: of commands; agents have their own modes."""
+    """Access rights of agents and commands in the sandbox. `mode` is for commands; agents have their own modes."""
 
     mode: str = "off"  # off | auto | workspace | read-only
     network: str = "agent"  # off | agent | on

@@ -37,7 +37,7 @@ class Used(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """The total usage of several agent calls, as of a session, a run, a goal, or a row of `rooda usage`."""
+    """The total usage of several agent calls, such as those of a session, a run, a goal, or a row of `rooda usage`."""
 
     calls: int = 0
     cost: float = 0.0
@@ -134,7 +134,7 @@ def reached_limit(budget: Budget, spent: Spent, seconds: float) -> Cause | None:
 
 
 def in_words(cause: Cause) -> str:
-    """Describe a limit as the beginning of a sentence; "" if the cause is not a limit."""
+    """Describe a limit, an upgrade or a handover as the beginning of a sentence; "" for any other cause."""
     if cause.lost:
         limit = dollars(cause.limit) if cause.kind == "cost" else f"{cause.limit:,.0f} tokens"
         calls = "a call" if cause.lost == 1 else counted(cause.lost, "call")
@@ -180,7 +180,7 @@ _REMEDIES = {
 
 
 def remedy(cause: Cause | None) -> str:
-    """Return what must change before a run that a budget of all runs paused can go on; "" for any other cause."""
+    """Return what must change before a run paused by a shared budget can continue; "" for any other cause."""
     return _REMEDIES.get(cause.budget, "") if cause and not cause.problem else ""
 
 

@@ -292,7 +292,10 @@ _RANGE = re.compile(r"\bT(\d{2,})([a-z]?)(?:[ \t]*(?:[-–—]|to|through)[ \t]*
 
 
 def _spec_kit_items(boxes: list[_Box]) -> tuple[Item, ...]:
-    """Return the tasks. One without [P] waits for all earlier ones of its phase; a phase waits for the previous one."""
+    """Return the tasks of a spec-kit list.
+
+    A task without [P] waits for all earlier tasks of its phase; each phase waits for the previous phase.
+    """
     items: list[Item] = []
     phase, before, ahead = None, list[str](), list[str]()  # last ids of the earlier phases, and of this phase
     for box in boxes:
@@ -342,7 +345,10 @@ def invalid(problem: ValueError) -> str:
 
 
 def stories(value: Any, text: str = "") -> tuple[Item, ...] | None:
-    """Return the stories of a prd.json by priority; None without a list of them. `text`: the file, for line numbers."""
+    """Return the stories of a prd.json by priority; None if it has no list of stories.
+
+    `text` is the content of the file, in which the line numbers are looked up.
+    """
     found = _first(value, "userStories", "user_stories") if isinstance(value, Mapping) else value
     if not isinstance(found, list):
         return None

@@ -1,7 +1,7 @@
 """Counts tokens exactly and offline with the shipped vocabularies. tiktoken is imported only to count.
 
-A packed vocabulary is zlib over: the number of tokens (4 bytes, big-endian), one length byte per
-token, and the bytes of all tokens; both in the order of their ranks, which have no gaps.
+A packed vocabulary contains, compressed with zlib: the number of tokens (4 bytes, big-endian), one length byte per
+token, and the bytes of all tokens. Lengths and tokens are in the order of the tokens' ranks, which have no gaps.
 """
 
 import os

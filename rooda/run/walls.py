@@ -263,7 +263,7 @@ class SessionWalls:
 
 
 def matcher(names: Sequence[str]) -> Callable[[str], bool]:
-    """Return a function that is True for the name of a variable in `names`, in which `*` matches anything."""
+    """Return a function that tests whether a name matches one of `names`, in which `*` matches any text."""
     pattern = re.compile("|".join(".*".join(map(re.escape, name.split("*"))) for name in names))
     return lambda name: pattern.fullmatch(name) is not None
 

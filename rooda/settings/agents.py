@@ -196,7 +196,7 @@ def _model(look: Lookup, agent: Agent) -> str:
 
 
 def with_program_path(settings: Settings, path: Path, command: str) -> str:
-    """Return a command from a settings file, with a program path that is relative to that file made absolute.
+    """Return a command from a settings file; make the program's path absolute if it is relative to that file.
 
     `path`: the key of the command. If the settings file's folder has no such program, the command is returned
     unchanged; the program's path is then relative to the workspace, in which the command is started.
@@ -224,7 +224,7 @@ def with_program_in(folder: str, command: str) -> str:
 
 
 def with_programs(agent: Agent, workspace: str, other: str) -> Agent:
-    """Return the agent and its fallbacks, with a program made absolute if only the folder `other` has it."""
+    """Return the agent and its fallbacks; a program's path becomes absolute if only `other` has the program."""
     others = tuple(with_programs(each, workspace, other) for each in agent.fallback)
     return agent._replace(command=with_program(agent.command, workspace, other), fallback=others)
 

@@ -19,7 +19,7 @@ class Gates(NamedTuple):
 
 
 def installed_agents() -> list[str]:
-    """Return the agent CLIs on PATH that the shipped rooda.toml defines, in its order."""
+    """Return the agent CLIs on PATH that the shipped rooda.toml defines, in the order of that file."""
     import shutil
     import tomllib
 
@@ -29,7 +29,7 @@ def installed_agents() -> list[str]:
 
 
 def gates(folder: str) -> list[Gates]:
-    """Return proposed gates for a project; a Makefile, justfile or script counts if nothing else is found."""
+    """Return proposed gates for a project; a Makefile, justfile or script counts only if nothing else is found."""
     looks = (_python, _node, _php, _dotnet, _ruby, _cmake, _by_marker)
     found = [gate for look in looks for gate in look(folder) if gate.commands]
     return found or [gate for gate in _recipes(folder) if gate.commands] or [*_scripts(folder)]
@@ -106,7 +106,7 @@ def _python(folder: str) -> Iterator[Gates]:
 
 
 def _tasks(folder: str, tools: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return name and command of each check that the project defines as a task for pixi, hatch or pdm."""
+    """Return the name and command of each check that the project defines as a task for pixi, hatch or pdm."""
     pixi = _toml(folder, "pixi.toml") or tools.get("pixi")
     places = (
         ("pixi run", pixi, ("tasks",)),
@@ -186,7 +186,7 @@ def _paths_in_ci(folder: str, tool: str) -> str:
 
 
 def _layout(folder: str, names: tuple[str, ...]) -> str:
-    """Return those of the named folders that exist; `.` if the first of them is missing."""
+    """Return the existing folders among `names`, separated by spaces; `.` if the first of `names` does not exist."""
     found = [name for name in names if os.path.isdir(os.path.join(folder, name))]
     return " ".join(found) if names[0] in found else "."
 

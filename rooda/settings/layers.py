@@ -287,7 +287,7 @@ def _has_reserved(workspace: str, source: Source) -> bool:
 
 
 def workspace_word(workspace: str, environ: Mapping[str, str]) -> str:
-    """Return the setting [loop] workspace, before all settings are loaded; "" if it is not set."""
+    """Return the value of [loop] workspace, for use before the settings are loaded; "" if it is not set."""
     if typed := environ.get(variable_of("workspace"), "").strip():
         return typed
     for source in find(workspace, None, environ):

@@ -52,7 +52,10 @@ class Lookup(NamedTuple):
         return None
 
     def value(self, key: str, default: Any = None) -> Any:
-        """Return the value of a key. `default` is only for keys without a default in the schema (config/rooda.toml)."""
+        """Return the value of a key.
+
+        Pass `default` only for a key without a default in the schema (config/rooda.toml).
+        """
         found = self.find(key)
         return default if found is None else found.value
 

@@ -119,7 +119,7 @@ class _Converter:
         return [f"[agents.{toml_key(name)}]\ncommand = {toml_value(command)}" for name, command in rows]
 
     def _agent(self, path: tuple[str, ...], table: Mapping[str, Any]) -> list[str]:
-        """Return the line that chooses the agent, [] without one. As in the older program, a command beats an alias."""
+        """Return the line that chooses the agent, [] if there is none. As in the older rooda, commands beat aliases."""
         command = next((table[key] for key in _COMMANDS if isinstance(table.get(key), str) and table[key].strip()), "")
         if command:
             return [f"ai_cmd = {toml_value(command.strip())}"]
@@ -191,7 +191,10 @@ class _Converter:
         return rows
 
     def _phase(self, path: tuple[str, ...], phase: str, value: Any) -> Any:
-        """Return the phase's value; None if no part can be converted, so that a built-in procedure keeps its own."""
+        """Return the converted value of a phase; None if no part of it can be converted.
+
+        With None, a built-in procedure keeps its own value for the phase.
+        """
         found = [self._fragment((*path, phase), each) for each in (value if isinstance(value, list) else [value])]
         kept = [each for each in found if each is not None]
         return (kept if isinstance(value, list) else kept[0]) if kept else None

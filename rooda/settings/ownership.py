@@ -16,7 +16,7 @@ VARIABLE = "ROODA_TRUST"
 
 
 def foreign(workspace: str, settings: str, environ: Mapping[str, str]) -> tuple[str, int] | None:
-    """Return the first path that another user owns and that could control a loop, with its owner; None if none.
+    """Return the first path that another user owns and that could control a loop, and the owner's UID; None if none.
 
     `settings`: the path of the settings file.
     """

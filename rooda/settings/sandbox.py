@@ -41,7 +41,10 @@ def _walled(look: Lookup, settings: Settings, agent: Agent) -> Agent:
 
 
 def _mode(look: Lookup, settings: Settings, agent: str) -> str:
-    """Return the mode: as typed, else the stricter one of the user's and the workspace's, else the default."""
+    """Return the mode of an agent or, if `agent` is "", of commands.
+
+    An option or variable decides; else the stricter of the user's and the workspace's modes; else the default.
+    """
     for each in look.tables:
         if "sandbox" in each.table and each.layer.tier not in (WORKSPACE, BUILT_IN) and not each.layer.path:
             return str(each.table["sandbox"])

@@ -143,7 +143,7 @@ def _files(folder: str) -> list[str]:
 
 
 def _moves(data: dict[str, Any], folders: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield (recorded path, current path) of each folder in the run's note that is one of `folders`, even if moved."""
+    """Yield (recorded path, current path) of each folder in a run's note that is now one of `folders`."""
     by_inode = {files.fingerprint(folder)[:2]: folder for folder in folders}
     for path, *inode in trust_watch.places_of(data):
         if found := path if path in folders else by_inode.get((*inode,)):

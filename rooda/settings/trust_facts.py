@@ -42,7 +42,7 @@ class Reader(NamedTuple):
     below: Callable[[Path], list[Any]]  # returns the value that would apply without the file
 
     def read(self, data: bytes) -> list[Fact]:
-        """Return the facts in an older version; if it is invalid, one fact without a name for the whole file."""
+        """Return the facts in an older version (`data`); if it is invalid, one unnamed fact for the whole file."""
         try:
             tree, lines = parse(data.decode().removeprefix("\ufeff"))
             rename_old_keys(tree, lines)
@@ -124,7 +124,7 @@ class Reader(NamedTuple):
                 yield Fact(self.file, dotted(path), f"{name} is {real}", "prompt", warning=warning)
 
     def _named_files(self, value: Any) -> Iterator[tuple[str, str]]:
-        """Yield each string that may be the name of a prompt file, and its path."""
+        """Yield each string that may be the name of a prompt file, and the file's path."""
         for item in value if isinstance(value, list) else [value]:
             name = item.get("path", "") if isinstance(item, dict) else item
             if isinstance(name, str) and "\n" not in name and "\0" not in name and 0 < len(name) < 4096:
@@ -180,7 +180,10 @@ def without(layer: Layer, reader: Reader) -> Layer:
 
 
 def agents_md_reader(file: str, commands: bool) -> Callable[[bytes], list[Fact]]:
-    """Return a function that finds the facts in an AGENTS.md; with `commands`, build commands count as gates too."""
+    """Return a function that finds the facts in an AGENTS.md.
+
+    With `commands`, the build commands of a file without gates count as gates.
+    """
 
     def facts(data: bytes) -> list[Fact]:
         from rooda.run import gates_md
@@ -223,7 +226,7 @@ def is_weaker(row: Key, key: str, value: Any, below: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """Format a gate, a hook or a plain value; only outer space is removed, and CRLF becomes LF as in git."""
+    """Format a gate, a hook or a plain value; strip whitespace at both ends, and replace CRLF with LF as git does."""
     if isinstance(value, dict):
         insecure = " (insecure)" if value.get("insecure") else ""
         value = str(value.get("command") or value.get("url") or sorted(value.items())) + insecure
@@ -232,7 +235,7 @@ def shown(value: Any) -> str:
 
 
 def shown_values(row: Key, value: Any) -> list[str]:
-    """Return as strings a list's elements, the variables of an `env` table (NAME=VALUE), or the value itself."""
+    """Return strings for the elements of a list, the variables of an `env` table (NAME=VALUE), or any other value."""
     if isinstance(value, list):
         return [shown(each) for each in value]
     if row.type is AGENT_ENV and isinstance(value, dict):

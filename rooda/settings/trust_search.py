@@ -98,7 +98,10 @@ def _of_layer(settings: Settings, layer: layers.Layer, top: str) -> list[tuple[P
 
 
 def _inside(path: str, top: str) -> str:
-    """Return the folder of a settings file's prompts: the user's checkout if a task's file is there, else `top`."""
+    """Return the folder outside of which the prompt files of the settings file at `path` are facts.
+
+    It is the user's checkout if a task uses a settings file from there, else `top`.
+    """
     main = main_of(top)
     return main if main and _below(path, main) and not _below(path, top) else top
 
@@ -133,7 +136,7 @@ def _of_cli(fact: Fact, top: str) -> Fact:
 def name_of(path: str, top: str) -> str:
     """Return the file's name in facts, which is the same in a repository and in the worktrees made by rooda.
 
-    A link keeps its own name, so that no two files have the same one.
+    A link keeps its own name, so that no two files have the same name.
     """
     path = os.path.abspath(path)
     return _below(path, top) or _below(path, main_of(top)) or path

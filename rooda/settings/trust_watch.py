@@ -96,7 +96,7 @@ def remember(settings: Settings, config: str | None, seen: "Seen", facts: list[A
 
 
 def _folders_between(path: str, folders: list[str]) -> list[str]:
-    """Return the folders between a file and the nearest of `folders` above it; [] if it is in none of them."""
+    """Return the folders between a file and the nearest of `folders` above it; [] if none of `folders` is above it."""
     found = []
     while (path := os.path.dirname(path)) not in folders and path != os.path.dirname(path):
         found.append(path)

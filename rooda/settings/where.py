@@ -58,7 +58,7 @@ def with_typed(here: Where, typed: "Mapping[str, Any]") -> Where:
 
 
 def in_folder(here: Where, directory: str) -> Where:
-    """Return the folder named by -C as the workspace. rooda does not look for a rooda.toml in folders above it."""
+    """Return the folder named by -C as the workspace, even if a folder above it has the nearest rooda.toml."""
     return Where(os.path.abspath(directory), here.config)
 
 
