@@ -341,7 +341,7 @@ def lines(path: str, offset: int = 0) -> Iterator[tuple[int, bytes]]:
 
 
 def located(record: Json, folder: str) -> Json:
-    """Return the event with the path of its output changed to the same name in `folder`, the run's own folder."""
+    """Return the event; its output's path becomes that of the file with this name in `folder`, the run's own folder."""
     key = "output" if record["event"] == "gate.ended" else "transcript"
     return {**record, key: run_folder.transcript_in(folder, record[key])} if record.get(key) else record
 

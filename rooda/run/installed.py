@@ -45,7 +45,7 @@ _guards: list[Installed] = []  # one per process
 
 
 def other_version() -> str:
-    """Return the installed version if it is not the one that this process runs, else ""."""
+    """Return the result of `Installed.other_version`; "" if `guard` was not called."""
     return _guards[0].other_version() if _guards else ""
 
 

@@ -105,7 +105,7 @@ def plus(one: Spent, other: Spent) -> Spent:
 def add(
     spent: Spent, cost: float | None, usage: Usage | None = None, seconds: float = 0.0, estimated: bool = False
 ) -> Spent:
-    """Return the total with one call added. A cost of None adds no dollars; the call counts as one of unknown cost."""
+    """Return the total with one call added. A cost of None adds no dollars; it counts as a call of unknown cost."""
     return plus(spent, Spent(1, cost or 0.0, int(cost is None), sum(usage) if usage else 0, seconds, estimated))
 
 

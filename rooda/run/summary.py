@@ -13,7 +13,7 @@ from rooda.run.tally import EVENTS, Tally
 
 
 class Summing:
-    """Collects facts from the events of one session; for a resumed run also from the logs of its earlier sessions."""
+    """Collects facts from the events of one session and, for a resumed run, from the logs of the earlier sessions."""
 
     def __init__(self, workspace: str, owner: Owner, run: str, emit: Emit) -> None:
         self._workspace, self._owner, self._run, self._emit = workspace, owner, run, emit

@@ -24,7 +24,7 @@ _last: list[tuple[str, str, int, tuple[int, bool]]] = []
 
 
 def count(text: str, encoding: str) -> tuple[int, bool]:
-    """Return the number of tokens, and True if it is exact; otherwise it is estimated from the number of characters."""
+    """Return the number of tokens, and whether it is exact; if not, it is estimated from the number of characters."""
     data = _zeroed(_bytes(text))
     key = _key(data)
     if _last and _last[0][:3] == (encoding, key, len(data)):
@@ -50,7 +50,7 @@ def _cached(data: bytes, key: str, encoding: str) -> tuple[int, bool]:
 def _zeroed(data: bytes) -> bytes:
     """Replace digits with 0: prompts that differ only in digits, as in the iteration number, share a cached count.
 
-    The count stays exact: each group of up to three digits is one token. With digits of other scripts this is not
+    The count remains exact: each group of up to three digits is one token. With digits of other scripts this is not
     certain, so a text that has any is returned unchanged.
     """
     if not data.isascii():
@@ -61,7 +61,7 @@ def _zeroed(data: bytes) -> bytes:
 
 
 def _key(data: bytes) -> str:
-    """Return two checksums as a cache key: hashlib takes too long to load, and a collision costs one wrong count."""
+    """Return a cache key of two checksums, since hashlib takes too long to load; a collision costs one wrong count."""
     return f"{zlib.crc32(data):08x}{zlib.adler32(data):08x}"
 
 

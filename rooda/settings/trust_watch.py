@@ -1,7 +1,7 @@
 """Detects cheaply whether anything that a workspace can start has changed since it was last trusted.
 
 A start compares the files' stats (inode, size, times) with those of the previous start, and loads the rest of the
-trust code only if one differs. A run does the same at its end.
+trust code only if the stats of a file differ. A run makes the same comparison at its end.
 """
 
 import json
