@@ -1,4 +1,4 @@
-"""`rooda tasks add`: adds one typed task, or imports tasks from a list file or the issues of a forge."""
+"""`rooda tasks add`: adds a task from the command line, or imports tasks from a list file or a forge's issues."""
 
 import os
 import sys
@@ -46,7 +46,7 @@ class Ids(click.ParamType):  # type: ignore[type-arg]  # generic only in newer c
 
 
 class _Add(click.Command):
-    """A command that accepts both `--kind procedure NAME` and `--kind goal`, which no click option can."""
+    """A command whose `--kind` takes one word or two: `--kind goal`, `--kind procedure NAME`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "--" in args:
@@ -65,7 +65,7 @@ def joined_kind(args: Sequence[str]) -> list[str]:
 
 
 def own_options() -> list[click.Parameter]:
-    """Return the options that describe a task, for `add` and `edit`."""
+    """Return the options of `add` and `edit` that describe a task."""
     return [
         click.Option(["--gate", "gates"], multiple=True, metavar="COMMAND", type=Value(COMMAND),
                      help="Another command that must succeed, besides the project's gates; repeatable."),
@@ -88,7 +88,7 @@ def store_of(here: Where) -> Store:
 
 
 def added(here: Where, store: TaskList, typed: Json) -> int:
-    """Add the task, or the tasks of a source, that the options of `add` describe."""
+    """Add the task that the options of `add` describe, or import the tasks of a source."""
     found = configuration.load(here.workspace, here.config)
     workspaces.record(here.workspace)
     taken = Taken(*(typed.pop(key) for key in Taken._fields))
@@ -144,7 +144,7 @@ def new_task(found: Settings, store: TaskList, typed: Json, text: str) -> Task:
 
 
 def known_agent(found: Settings, name: str | None) -> str:
-    """Return the agent's name; "" means the agent of the settings. Raises UsageProblem if it is unknown."""
+    """Return the agent's name; "" means the agent from the settings. Raises UsageProblem for an unknown name."""
     from rooda.settings import agents
 
     if name and name not in (known := agents.agents(found)):
@@ -153,7 +153,7 @@ def known_agent(found: Settings, name: str | None) -> str:
 
 
 def loop_options(kind: str, typed: str) -> tuple[str, ...]:
-    """Split the options in `--with` into words. Raises UsageProblem if the loop's kind lacks one of them."""
+    """Split the options in `--with` into words. Raises UsageProblem for one that this kind of loop does not have."""
     import shlex
 
     try:
@@ -188,7 +188,7 @@ def _kind(found: Settings, typed: str) -> tuple[str, str]:
 
 
 def target_of(found: Settings, place: Place) -> str:
-    """Return the branch to land on: `[tasks] target`, else the current branch. Raises UsageProblem without either."""
+    """Return the branch to land on: `[tasks] target`, else the current one. Raises UsageProblem if neither exists."""
     if wanted := str(found.table("tasks").get("target", "")):
         return wanted
     if branch := read_head(place.repo).branch:
@@ -292,7 +292,7 @@ def _list(here: Where, store: TaskList, name: str) -> Read:
 
 
 def _issues(here: Where, taken: Taken, forge: str) -> Read:
-    """Read the open issues. Print those by authors without write access; without --allow-outside, leave them out."""
+    """Read the open issues. Without --allow-outside, print and refuse those by authors without write access."""
     drafts = forge_issues.listed(forge, taken.labels, here.workspace, os.environ)
     read = Read(forge, forge_issues.place_of(drafts), drafts)
     if taken.outside:
@@ -310,7 +310,7 @@ def _issues(here: Where, taken: Taken, forge: str) -> Read:
 
 
 def _may_become_gates(drafts: Sequence[Draft], yes: bool) -> bool:
-    """True if the commands found in the texts are to become gates: with --yes, or if the user says yes."""
+    """True if commands found in the texts may become gates: with --yes, or if the user agrees."""
     found = [(draft, command) for draft in drafts for command in draft.commands]
     if not found or yes:
         return yes

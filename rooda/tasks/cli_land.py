@@ -35,7 +35,7 @@ _LANDING = (
 
 
 def landing_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that every landing has, on this machine and in the fleet."""
+    """Add the options that `rooda tasks land` and the fleet's `land` share."""
     for option in reversed(_LANDING):
         command = option(command)
     return command

@@ -32,7 +32,7 @@ ROOM = 80  # width of the board if it is not printed on a terminal
 
 
 def board_group(short_help: str) -> Callable[[Callable[..., int]], click.Group]:
-    """Return a decorator that turns a function which shows the board into a command group, here or in the fleet."""
+    """Return a decorator that makes a command group from a function that shows a board. The fleet uses it too."""
 
     def made(function: Callable[..., int]) -> click.Group:
         as_json = click.option(

@@ -90,7 +90,7 @@ def run(
 
 
 def _with_summary(store: Store, work: Callable[[], int]) -> int:
-    """Work off the tasks, then print what landed, what was sent back and what is still open."""
+    """Call `work`, which runs the tasks; then print what landed, what was sent back and what is still open."""
     from rooda.tasks.run_summary import summary
 
     before, began = store.all(), clock.running_time()

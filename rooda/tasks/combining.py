@@ -119,13 +119,13 @@ class LandingClone:
         return head_commit(clone.top) or clone.text("rev-parse", "HEAD")
 
     def keep(self, commit: str) -> str:
-        """Set a ref in the user's repository, so that gc keeps a result; return git's error, "" if there was none."""
+        """Protect a result from `git gc` by a ref in the user's repository; return git's error, "" if there is none."""
         done = self._lender.run("update-ref", self._loan.ref, commit)
         return command.error_text(done) if done.code else ""
 
 
 def lost_submodule(lender: Repo, changes: Sequence[Change]) -> str:
-    """Return a submodule that the result sets to a commit which only the task's clone has; "" if there is none."""
+    """Return the path of a submodule that the result sets to a commit that only the task's clone has; "" if none."""
     for change in changes:
         if change.new_mode == checkouts.NESTED:
             folder = os.path.join(lender.top, change.path)

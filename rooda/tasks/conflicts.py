@@ -16,7 +16,7 @@ TOO_OLD = "Conflicts between tasks are not foreseen: git merge-tree needs git 2.
 
 
 class Foresight:
-    """Predicts conflicts between pairs of tasks' branches. A pair that changed no common path needs no trial merge."""
+    """Predicts conflicts between pairs of tasks' branches. Skips the trial merge if a pair changed no common path."""
 
     def __init__(self, store: Store, say: Callable[[str], None] = lambda text: None) -> None:
         self._repo, self._path = store.place.repo, os.path.join(store.place.folder, "conflicts.json")

@@ -89,7 +89,7 @@ def note_of(change: Edit) -> str:
 
 
 def limits_of(change: Edit) -> dict[str, float]:
-    """Return the limits that a change sets, in the form that a message to a running loop has."""
+    """Return the limits that a change sets, in the form used by messages to running loops."""
     return {key: float(value) for key, value in change.limits._asdict().items() if value}
 
 

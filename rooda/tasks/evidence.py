@@ -1,4 +1,4 @@
-"""Writes the body of a pull request, with evidence of the task's loop: gates, criteria, iterations, cost and run."""
+"""Writes the body of a pull request, with evidence from the task's loop: gates, criteria, iterations, cost and run."""
 
 from typing import NamedTuple
 

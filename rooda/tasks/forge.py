@@ -90,7 +90,7 @@ class Forge:
         return "\n".join(f"{name}:\n{files.to_text(trace)}" for name, trace in traces)
 
     def merge(self, url: str, head: str, squash: bool) -> None:
-        """Merge a pull request, unless its newest commit is no longer `head`."""
+        """Merge a pull request if its newest commit is still `head`; otherwise, the forge's command fails."""
         if self.name == GH:
             self._run("pr", "merge", url, "--squash" if squash else "--merge", "--match-head-commit", head)
         else:

@@ -36,7 +36,7 @@ def listed(forge: str, labels: Sequence[str], cwd: str, env: Mapping[str, str]) 
 
 
 def writers(forge: str, authors: Iterable[str], cwd: str, env: Mapping[str, str]) -> set[str]:
-    """Return the authors with write access to the repository, without those whose access is unknown."""
+    """Return the authors that are known to have write access to the repository."""
     names = sorted(author for author in {*authors} if re.fullmatch(r"[\w.-]+", author))
     return {author for author in names if _may_write(forge, author, cwd, env)}
 

@@ -1,4 +1,4 @@
-"""Runs the gates of a landing on the result: those that the target's tip defines, and the task's own."""
+"""Runs the gates of a landing on the commit that would land: the gates of the target's tip, and the task's own."""
 
 import os
 from contextlib import nullcontext
@@ -42,7 +42,7 @@ def _procedure(task: Task) -> str:
 
 
 def run(found: Settings, task: Task, gate: Gate, clone: Repo, output: str) -> Result:
-    """Run a gate in the clone, in the sandbox that the settings ask for. Raises Interrupted at a signal."""
+    """Run a gate in the clone, with a sandbox if the settings require one. Raises Interrupted if a signal arrives."""
     files.remove(output)
     argv = ["/bin/sh", "-c", gate.command]
     spec = supervise.Spec(argv, clone.workspace, base_environment(), output, timeout=gate.timeout, cap=CAP)
@@ -65,7 +65,7 @@ def run(found: Settings, task: Task, gate: Gate, clone: Repo, output: str) -> Re
 
 
 def decides(clone: Repo, name: str, tip: str, commit: str) -> bool:
-    """True if the change of a watched file affects what is run or checked. In AGENTS.md only the commands count."""
+    """True if a change to a watched file affects what is run or checked. In AGENTS.md only the commands count."""
     if os.path.basename(name) != AGENTS_MD:
         return True
     before, after = (clone.run("cat-file", "blob", f"{each}:{name}") for each in (tip, commit))

@@ -50,9 +50,9 @@ def _path(store: Store) -> str:
 
 
 def begin(store: Store, move: Move) -> bool:
-    """Write the journal, and return True, if every task of the move is still in the state `completed`.
+    """If every task of the move is still `completed`, write the journal and return True; otherwise, return False.
 
-    While the journal has the move, its tasks can't be cancelled.
+    While the journal contains the move, its tasks can't be cancelled.
     """
     with store.locked():
         if any(store.get(task.id).state != model.COMPLETED for task in move.tasks):
@@ -73,7 +73,7 @@ def current(store: Store) -> Move | None:
 
 
 def begun_at(store: Store) -> int:
-    """Return when the journal was written, in nanoseconds. Older lock files of git are not from this move."""
+    """Return the time in nanoseconds at which the journal was written. Older git lock files are not from this move."""
     return os.lstat(_path(store)).st_mtime_ns
 
 
@@ -98,7 +98,7 @@ def waiting(store: Store) -> dict[str, Waiting]:
 
 
 def keep_waiting(store: Store, rows: Sequence[Waiting]) -> None:
-    """Replace the stored results that wait."""
+    """Replace the stored list of results that wait."""
     path = os.path.join(store.place.folder, "next.json")
     if rows:
         files.replace(path, encoded(json.encode(_Waits(tuple(rows)))).encode("utf-8", "backslashreplace") + b"\n")

@@ -24,7 +24,7 @@ class Step(NamedTuple):
 
 
 class Lander:
-    """Runs one landing at a time. It starts one if there are completed tasks that no earlier landing has seen."""
+    """Runs landings, one at a time. Starts one if there are completed tasks that no earlier landing has seen."""
 
     def __init__(self, wanted: bool, step: Step, say: Callable[[str], None]) -> None:
         self._wanted, self._step, self._say = wanted, step, say
@@ -36,7 +36,7 @@ class Lander:
         return self._pid > 0
 
     def offer(self, tasks: Mapping[int, Task], children: Children) -> None:
-        """Start a landing if the last one did not see all completed tasks. If one is running, print its new output."""
+        """Start a landing if there are completed tasks that none has seen. If one is running, print its new output."""
         if self.works:
             self._report()
         completed = [task for task in tasks.values() if task.state == model.COMPLETED] if self._wanted else []

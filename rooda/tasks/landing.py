@@ -1,6 +1,6 @@
 """The merge queue of `rooda tasks land`: brings completed tasks to their target one at a time, each checked by gates.
 
-Results are made and checked in a separate clone for each target. A target is moved by compare-and-swap only. A journal
+Results are made and checked in a separate clone for each target. A target is moved only by compare-and-swap. A journal
 is written before the move and deleted after it, so that the next landing completes a move that was cut off by a kill.
 """
 
@@ -98,7 +98,10 @@ class Queue:
         return False
 
     def _land(self, target: Target, task: Task) -> bool:
-        """Land a task, or send it back to its agent. Return True if the target has moved: the caller tries again."""
+        """Land a task, or send it back to its agent.
+
+        Return True if another process has moved the target, so that the caller must try again.
+        """
         if task.state != model.COMPLETED:
             return False
         if not task.head:
@@ -140,7 +143,7 @@ class Queue:
     def _nothing(self, task: Task, tip: str) -> bool:
         """Record a task as landed if its branch adds nothing, but send it back if its agent left uncommitted work.
 
-        Return False: the target has not moved.
+        Always returns False: the caller need not try again.
         """
         if left := orders.left_in_clone(self._store, task):
             return self._send_back(task, queue.uncommitted(task.target, left), tip)
@@ -161,19 +164,19 @@ class Queue:
     # The result, in the landing clone
 
     def _history(self, task: Task, tip: str) -> History:
-        """Compare a task's commits with the target. Raises GitProblem if the repository lacks one of their objects."""
+        """Compare a task's commits with the target. Raises GitProblem if an object of these commits is missing."""
         words = ("rev-list", "--objects", "--left-right", "--parents", f"{tip}...{task.head}")
         rows = [row for row in self._repo.lines(*words) if row[0] in "<>"]
         own = [row for row in rows if row[0] == ">"]
         return History(not own, any(row.count(" ") > 1 for row in own), len(own) == len(rows))
 
     def _gates(self, target: Target, clone: Repo, task: Task) -> list[Gate]:
-        """Return the gates of the target's tip, which is checked out, and the task's own."""
+        """Return the gates of the target's tip, which the clone has checked out, and the task's own."""
         found = self._found._replace(workspace=clone.workspace)
         return gates.of_target(self._asked.trust(found) if target.remote else found, task)
 
     def _checked(self, clone: Repo, task: Task, commit: str, checks: Sequence[Gate]) -> str | Refusal:
-        """Run the gates on the result; return its commit, or a refusal. Gates may not change tracked files."""
+        """Run the gates on the result; return its commit, or a refusal if a gate is red or changes tracked files."""
         words = ("status", "--porcelain=v2", "--branch", "--untracked-files=no", "--ignore-submodules=all")
         before = own_files.files_before(clone)
         for gate in checks:
@@ -252,7 +255,7 @@ class Queue:
         return problem
 
     def _push(self, target: Target, move: Move) -> bool:
-        """Push a result; return True if another push has moved the target in the meantime."""
+        """Push a result to the remote; return True if another push has moved the target in the meantime."""
         if not journal.begin(self._store, move):
             return False
         problem = self._targets.push(target, move.old, move.new)
@@ -279,7 +282,7 @@ class Queue:
             self._say(f"Task {task.id} landed on {task.target}: {task.title}")
 
     def _finish(self, target: Target) -> None:
-        """Land the results that wait for a target. If the user has merged them already, record that."""
+        """Land the results that wait for a target, or record that the user has merged them already."""
         found = self._shelf.found(target.name)
         if not found:
             return
@@ -305,7 +308,7 @@ class Queue:
     # After a kill
 
     def _recover(self) -> None:
-        """Remove what killed git commands left, and complete the move of a killed landing, if there is one."""
+        """Remove lock files left by killed git commands, and complete the move of a killed landing, if there is one."""
         checkouts.remove_own_locks(self._repo, (LANDING, *self._shelf.branches()))
         move = journal.current(self._store)
         if move is None:
@@ -346,7 +349,7 @@ def _obstacle(folders: Sequence[str], target: Target, tip: str, changes: Sequenc
 
 
 def _await_commands(path: str) -> int:
-    """Take the lock that a landing's git commands inherit, once those of a killed landing have ended."""
+    """Wait for the git commands of a killed landing, then take the lock that they inherited; return its descriptor."""
     try:
         return lock.hold(path, PATIENCE)
     except OSError as problem:
@@ -358,7 +361,7 @@ def _await_commands(path: str) -> int:
 def alone(store: Store, patient: bool = False) -> Iterator[None]:
     """Hold the lock of the merge queue. Raises Undecided if another landing is running.
 
-    Git commands inherit a second lock, so that a landing waits for the git commands that a killed landing left.
+    Git commands inherit a second lock. A landing waits for that lock, in case a killed landing left commands running.
     """
     path = store.place.lander
     files.make_folder(store.place.folder)

@@ -26,7 +26,7 @@ _NO_ARGUMENT = re.compile("[\0\ud800-\udc7f\udd00-\udfff]")
 
 
 class Limits(NamedTuple):
-    """Limits of a task over all its sessions; 0 = the limit of the settings."""
+    """Limits of a task over all its sessions; 0 = the limit from the settings."""
 
     iterations: int = 0
     cost: float = 0.0  # dollars
@@ -54,7 +54,7 @@ class Pull(NamedTuple):
 
 
 class Turnings(NamedTuple):
-    """Counts of a task's restarts, and where its current loop begins."""
+    """Counts of a task's restarts, the number of its current loop, and the base of its branch."""
 
     tries: int = 0  # automatic retries after a failure
     reopened: int = 0  # returns to the agent after a refused landing, since the user's last retry
@@ -153,7 +153,7 @@ def title_of(text: str) -> str:
 
 
 def slug_of(title: str) -> str:
-    """Return the title in the form for a branch name: ASCII letters and digits, joined by hyphens."""
+    """Return the title as part of a branch name: words of ASCII letters and digits, joined by hyphens."""
     words = "".join(sign if sign.isascii() and sign.isalnum() else " " for sign in title.lower()).split()
     found = ""
     for word in words:
@@ -213,7 +213,7 @@ def next_time(tasks: Iterable[Task]) -> str:
 
 
 def same_agent(one: Task, other: Task) -> bool:
-    """True if two tasks certainly call the same agent, because the same settings choose it."""
+    """True if two tasks certainly call the same agent, because their agent, kind, procedure and options are equal."""
     return (one.agent, one.kind, one.name, one.options) == (other.agent, other.kind, other.name, other.options)
 
 
@@ -242,7 +242,7 @@ def shown_ring(names: Sequence[object], word: str) -> str:
 
 
 def exit_code(tasks: Iterable[Task]) -> int:
-    """Return the exit code of `rooda tasks run`: 0 if all tasks are completed or over, 1 if one failed, else 4."""
+    """Return the exit code of a run: 1 if a task failed, 0 if all tasks are completed, landed or cancelled, else 4."""
     states = {task.state for task in tasks}
     if FAILED in states:
         return FAILED_CODE

@@ -27,7 +27,7 @@ def workspace_of(store: Store, task: Task) -> str:
 
 
 def end_loop(store: Store, task: Task, reason: str = "") -> bool:
-    """End the loop of a task as Ctrl+C would, and wait until it has ended; return False if none runs."""
+    """End the loop of a task as Ctrl+C would, and wait until it has ended; return False if no loop was running."""
     found = False
     if task.process.pid and signals.terminate(task.process._asdict()):
         found = True
@@ -77,7 +77,7 @@ def cancel(store: Store, number: int) -> Task:
 def retry(store: Store, number: int) -> Task:
     """Let the next `run` work on a task again. A task that failed, or was parked by a landing, begins a new loop.
 
-    A parked task is completed if the user has run its loop to the end in the clone.
+    A parked task becomes completed if the user has run its loop to the end in the clone.
     """
 
     def again(task: Task) -> Task:
@@ -197,7 +197,7 @@ def _signal_run(store: Store, send: signals.SignalSender, still: bool) -> None:
 
 
 def left_in_clone(store: Store, task: Task) -> str:
-    """Describe what only a task's clone has, such as uncommitted files; "" if nothing, or while the task is running."""
+    """Describe work that only a task's clone has, such as uncommitted files; "" if none or while the task runs."""
     if task.state == model.RUNNING or not task.clone or not os.path.isdir(task.clone):
         return ""
     loan = work.loan_of(store.place, task)
@@ -209,7 +209,10 @@ def left_in_clone(store: Store, task: Task) -> str:
 
 
 def clean(store: Store, task: Task) -> str:
-    """Remove the clone of a task that is over; keep it, and describe its work, if the repository lacks some of it."""
+    """Remove the clone of a landed or cancelled task, and return "".
+
+    If the clone has work that the repository lacks, keep the clone and return a description of the work instead.
+    """
     if left := left_in_clone(store, task):
         return left
     if os.path.isdir(task.clone):

@@ -28,7 +28,7 @@ class Facts(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """The end of a task's loop."""
+    """How a task's loop ended, and what became of its work."""
 
     code: int  # exit code; negative: a signal killed it
     facts: Facts = Facts()
@@ -86,7 +86,7 @@ def _failed(task: Task, ended: Ended, retries: int) -> Task:
 
 
 def _asks(task: Task, facts: Facts, now: str) -> Task:
-    """Return the task, parked because of its agent's question."""
+    """Return the task, now parked until the user answers its agent's question."""
     return task._replace(
         state=model.PARKED, parked_by="question", question=facts.question, asked_at=now, reason="", until="", account=""
     )

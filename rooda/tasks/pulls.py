@@ -170,7 +170,7 @@ class Pulls:
         self._note(task, f"parked: {reason}")
 
     def _fetched(self, task: Task, remote: Remote) -> str:
-        """Return the tip of the pull request's target at the forge; if it can't be fetched, the task's base."""
+        """Fetch a pull request's target and return its tip; if git fails, its last known tip or the task's base."""
         targets = Targets(self._repo)
         target = Target(task.target, f"{REMOTES}{remote.name}/{remote.branch}", remote.name, remote.branch)
         try:

@@ -1,4 +1,4 @@
-"""Decides the order of landings, how a branch is brought to its target, and what follows a refusal. Pure."""
+"""Decides the order of landings, how a branch is brought onto its target, and what follows a refusal. Pure."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -48,7 +48,7 @@ def way(history: History, squash: bool) -> str:
 
 
 def watched(paths: Iterable[str]) -> list[str]:
-    """Return those changed paths that decide what is run or checked. The user must allow their change."""
+    """Return those changed paths that decide what is run or checked. The user must allow changes to them."""
     return [path for path in paths if path.rpartition("/")[2] in WATCHED or path.startswith(WATCHED_FOLDERS)]
 
 
@@ -75,7 +75,7 @@ def conflict(target: str, files: Sequence[str], hunks: str) -> Refusal:
 
 
 def red(target: str, gate: str, verdict: str, output: str) -> Refusal:
-    """Return the refusal of a branch because of a gate that is red on the branch combined with its target."""
+    """Return the refusal of a branch that, combined with its target, fails a gate."""
     prompt = (
         f"Your work passed its gates alone, but on top of {target} as it is now a gate is red: {gate} ({verdict}).\n"
         f"The tip of {target} is rooda/target: merge it (git merge rooda/target), repair what is red, "

@@ -23,7 +23,7 @@ LAST = 8_000  # bytes at the end of a program's output that are searched for its
 
 
 def facts(workspace: str, config: str, running: bool = False) -> Facts:
-    """Return state and usage of the loop from the runs in a clone; all empty if no run has begun."""
+    """Return the state and usage of the loop from the runs in a clone; all empty if no run has begun."""
     runs = past_runs(workspace)
     if not runs:
         return Facts()
@@ -46,10 +46,10 @@ def facts(workspace: str, config: str, running: bool = False) -> Facts:
 
 
 def higher_limit(workspace: str, name: str) -> int:
-    """Return the iteration limit with which a procedure can repeat an iteration that a signal cut off; 0 if none was.
+    """Return the iteration limit that lets a procedure repeat an iteration cut off by a signal; 0 if none was cut off.
 
-    A procedure counts such an iteration, because its call was paid for, but a task repeats it. Resumes that were
-    killed before their first call change nothing.
+    The procedure counts the iteration that was cut off, because its call was paid for, but a task repeats it. A resume
+    that was killed before its first call changes nothing.
     """
     cut_off: Json | None = None
     for event in history.events_of_run(workspace, name, registry.OODA, {"iteration.ended"}):
@@ -63,14 +63,14 @@ def _in_utc(cause: Cause | None) -> Cause | None:
 
 
 class Said(NamedTuple):
-    """The end of a program's output: its last error or line, and all lines from its last error or warning on."""
+    """The last error or warning of a program, or else its last line; and the text from that error or warning on."""
 
     line: str = ""
     text: str = ""
 
 
 def said(path: str, since: int = 0) -> Said:
-    """Return the end of a program's output. The first `since` bytes are from an earlier start, and are skipped."""
+    """Return the end of a program's output. Skips the first `since` bytes, which are from an earlier start."""
     most = min(LAST, files.size(path) - since)
     try:
         rows = files.to_text(files.tail(path, most)).splitlines() if most > 0 else []

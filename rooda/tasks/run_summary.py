@@ -37,13 +37,13 @@ def _reopened(task: Task | None) -> int:
 
 
 def _is_refused(task: Task, before: Task | None) -> bool:
-    """True if a landing sent the task back since `before`, and it has not landed since."""
+    """True if a landing has sent the task back or parked it since the state `before`."""
     earlier = before or task._replace(parked_by="", turnings=model.Turnings())
     parked = task.parked_by == "landing" and earlier.parked_by != "landing"
     return parked or task.turnings.reopened > earlier.turnings.reopened
 
 
 def _with_reasons(tasks: Sequence[Task]) -> str:
-    """List tasks with their states and reasons; without the reasons, if that is too long for a row."""
+    """List tasks with their states and reasons; omit the reasons if the list is too long for a row."""
     whole = ", ".join(f"{task.id} ({task.state}{f': {task.reason}' if task.reason else ''})" for task in tasks)
     return whole if len(row("", whole, whole=True)) <= WIDTH else ", ".join(f"{t.id} ({t.state})" for t in tasks)

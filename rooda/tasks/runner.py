@@ -103,7 +103,7 @@ class Runner:
         return UNFINISHED if code == OK and self._lander.code else code
 
     def _report_unlanded(self, tasks: Mapping[int, Task]) -> bool:
-        """Report tasks held up by cancelled tasks or, without `--land`, by tasks that have not landed; True if any."""
+        """Report tasks that wait for cancelled tasks or, without `--land`, for unlanded ones; True if there are any."""
         told = False
         for task in tasks.values():
             if task.state == model.WAITING and (lost := model.lost(task, tasks)):
@@ -118,7 +118,7 @@ class Runner:
         return told
 
     def _require_prefix(self) -> None:
-        """Raise UsageProblem if a branch named `rooda`, for example, keeps git from creating `rooda/…`."""
+        """Raise UsageProblem if a branch such as `rooda` keeps git from creating the tasks' branches `rooda/…`."""
         parts = self._wishes.prefix.split("/")
         for name in ("/".join(parts[:count]) for count in range(1, len(parts) + 1)):
             if self._store.place.repo.run("rev-parse", "-q", "--verify", f"{work.HEADS}{name}").code == 0:
@@ -154,7 +154,7 @@ class Runner:
         self._memory.problems.clear()
 
     def _next_time(self, tasks: Mapping[int, Task]) -> float:
-        """Return the time at which the next usage limit or waiting question ends; 0 if there is none."""
+        """Return the next time at which a usage limit or the time to answer a question ends; 0 if there is none."""
         text = model.next_time(tasks.values())
         found = [seconds_of(text)] if text else []
         if limit := self._wishes.question_seconds:
@@ -162,7 +162,7 @@ class Runner:
         return min(found, default=0.0)
 
     def _end_questions(self, tasks: Mapping[int, Task]) -> None:
-        """Give the default answer to questions that waited too long; without a default, let their tasks fail."""
+        """Give the default answer to questions that have waited too long; without a default, let their tasks fail."""
         limit, default = self._wishes.question_seconds, self._wishes.question_default
         for task in [*tasks.values()] if limit else ():
             if task.question and task.asked_at and seconds_of(task.asked_at) + limit <= clock.now():
@@ -270,7 +270,7 @@ class Runner:
         self._say(f"Task {task.id}{why}")
 
     def _hold_others(self, limited: Task) -> None:
-        """Make all waiting tasks that use the same agent wait until its usage limit ends."""
+        """Make waiting tasks of the same agent wait until its usage limit ends, unless they already have a time."""
         if limited.state != model.WAITING or not limited.until:
             return
 
@@ -289,7 +289,7 @@ class Runner:
         self._children.resume()
 
     def _stop(self, watched: Signals) -> None:
-        """End all loops, which save their state. A second signal is passed on to them, too."""
+        """End all loops, which save their state. Passes a second signal on to the loops."""
         if self._working:
             self._say(f"Stopping {counted(len(self._working), 'task')}…")
         sent = 0

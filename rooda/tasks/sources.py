@@ -31,7 +31,7 @@ class Draft(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Return a hash of the text without its check marks, by which rooda detects a later edit."""
+        """Return a hash of the text without its check marks. If the hash differs later, the text has been edited."""
         plain = re.sub(r"\[[ xX~/-]\]", "[]", self.text)
         return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
@@ -48,7 +48,7 @@ class Known(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The result of a comparison: drafts to add, drafts that are tasks already, and tasks that the source now lacks."""
+    """Result of comparing a source with its tasks: new drafts, known drafts and tasks that the source now lacks."""
 
     new: tuple[Draft, ...] = ()
     known: tuple[Known, ...] = ()
@@ -92,7 +92,7 @@ def of_gitlab(said: Any) -> list[Draft]:
 
 
 def _objects(said: Any, number: str) -> list[Mapping[str, Any]]:
-    """Return the JSON objects that have an issue's number."""
+    """Return the objects in the JSON list `said` whose value for the key `number`, the issue number, is an integer."""
     rows = said if isinstance(said, list) else []
     return [each for each in rows if isinstance(each, Mapping) and isinstance(each.get(number), int)]
 
@@ -128,7 +128,7 @@ def _is_from(task: Task, kind: str, place: str) -> bool:
 
 
 def in_order(drafts: Sequence[Draft]) -> list[Draft]:
-    """Return the drafts in their order, but each after those that it waits for. The caller has excluded cycles."""
+    """Return the drafts in order, but each after those that it waits for. The caller must have excluded cycles."""
     by_key = {draft.key: draft for draft in drafts}
     found: dict[str, Draft] = {}
     stack = [draft.key for draft in reversed(drafts)]
@@ -162,7 +162,7 @@ def circle(drafts: Sequence[Draft]) -> list[str]:
 
 
 def name_of(key: str) -> str:
-    """Return a key for a message: without its prefix, such as `id:`."""
+    """Return a key without its prefix, such as `id:`, for use in a message."""
     return key.partition(":")[2]
 
 
@@ -208,7 +208,7 @@ def _tick_line(row: str, form: str) -> str:
 
 
 def _passed(text: str, item: Item) -> str:
-    """Return the text of a prd.json with one story marked as passed and the same indentation."""
+    """Return the text of a prd.json with one story marked as passed; the indentation is kept."""
     value = json.loads(text.removeprefix("\ufeff"))
     for story in _stories(value):
         if str(story.get("id")) == item.id or (not item.id and story.get("title") == item.title):

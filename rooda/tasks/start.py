@@ -1,4 +1,4 @@
-"""Prepares a process that `rooda tasks run` starts to run the loop of one task."""
+"""Prepares the process in which `rooda tasks run` runs the loop of one task."""
 
 from rooda.errors import RoodaError
 from rooda.loops import configuration
@@ -11,7 +11,10 @@ from rooda.views.say import say
 
 
 def prepare(workspace: str, config: str, number: str, parent: str) -> list[str]:
-    """Prepare the clone of a task and return the command line of its loop, which gets SIGTERM when `parent` dies."""
+    """Prepare the clone of a task and return the command line of its loop.
+
+    From then on, this process gets SIGTERM when `parent` dies.
+    """
     here = Where(workspace, config)
     store = Store(place_of(here.workspace))
     try:

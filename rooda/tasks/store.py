@@ -44,12 +44,12 @@ class Place(NamedTuple):
 
     @property
     def runner(self) -> str:
-        """The lock of the scheduler."""
+        """Path of the scheduler's lock."""
         return os.path.join(self.folder, "run.lock")
 
     @property
     def lander(self) -> str:
-        """The lock of the merge queue."""
+        """Path of the merge queue's lock."""
         return os.path.join(self.folder, "land.lock")
 
 
@@ -128,7 +128,7 @@ class Store:
         return self.add_all(lambda: [make], what)[0]
 
     def add_all(self, makers: Callable[[], Iterable[Maker]], what: str = "added") -> list[Task]:
-        """Add tasks, calling `makers` with the list locked. Files of several tasks are synced after the unlocking."""
+        """Add tasks, calling `makers` with the list locked. Files of several tasks are synced after it is unlocked."""
         with self.locked():
             wanted = [*makers()]
             first, is_single = self._next_ids(len(wanted)), len(wanted) == 1
@@ -199,7 +199,7 @@ class Store:
             os.close(descriptor)
 
     def _next_ids(self, count: int) -> int:
-        """Reserve `count` ids that no task ever had, and return the first. The file `last` has the highest such id."""
+        """Reserve `count` ids that no task ever had, and return the first. The file `last` has the highest id used."""
         path = os.path.join(self.place.folder, "last")
         try:
             last = int(files.read_ours(path))

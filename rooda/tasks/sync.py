@@ -1,7 +1,7 @@
 """Reports a landing to the task's source (`add --sync`): ticks the task's box in a file, or closes its issue.
 
-A box in a tracked file is ticked in the commit that lands; boxes in other files and issues follow after the landing.
-If that fails, the next landing tries again.
+A box in a tracked file is ticked in the commit that lands. After the landing, boxes in untracked files are ticked and
+issues are closed; if that fails, the next landing tries again.
 """
 
 import os
@@ -59,7 +59,7 @@ def _tracks(repo: Repo, commit: str, place: str) -> bool:
 
 
 def _ticked(path: str, task: Task) -> bool:
-    """Tick the task's box in a file; False if it is already ticked, or the box or the file is missing."""
+    """Tick the task's box in a file; return False if the box is ticked already, or the box or file is missing."""
     from rooda.base import workspace_files
 
     folder = os.path.dirname(path)

@@ -29,7 +29,7 @@ class Targets:
         self._repo = repo
 
     def find(self, name: str) -> Target:
-        """Return the target of this name. A local branch takes precedence over a remote one of the same name."""
+        """Return the target with this name. A local branch takes precedence over a remote branch with the same name."""
         if self.commit(f"{HEADS}{name}"):
             return Target(name, f"{HEADS}{name}")
         for remote in sorted(self._repo.lines("remote"), key=len, reverse=True):
@@ -56,7 +56,7 @@ class Targets:
         return self._repo.run("merge-base", "--is-ancestor", older, newer).code == 0
 
     def has(self, ref: str, commit: str) -> bool:
-        """True if a commit is part of a ref."""
+        """True if a ref contains a commit."""
         return self.is_part(commit, ref)
 
     def fetch(self, target: Target) -> None:
@@ -76,5 +76,5 @@ class Targets:
         return command.push_error(done) if done.code else ""
 
     def _outside(self, words: Sequence[str]) -> Captured:
-        """Run git with the user's own protocols, credentials and hooks."""
+        """Run git with the protocols, credentials and hooks that the user has configured."""
         return command.run([*words], self._repo.top, hooks=True, timeout=GIT_TIMEOUT)

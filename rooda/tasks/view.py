@@ -1,4 +1,4 @@
-"""Formats the board of `rooda tasks`, the page of one task, and its part of --json. Pure."""
+"""Formats the board of `rooda tasks`, the page of one task, and a task's details for `--json`. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -140,7 +140,7 @@ def command(task: Task) -> str:
 
 
 def details(task: Task, conflicts: Sequence[int] = ()) -> Json:
-    """Return the keys below `details` in `--json`, which only tasks have."""
+    """Return the object under `details` in `--json`, a key that only tasks have."""
     return {
         "id": task.id,
         "title": task.title,

@@ -15,7 +15,7 @@ NEXT = "next"
 
 
 class Shelf:
-    """The results that wait. The file that lists them is decisive; the branches keep them from `git gc`."""
+    """The results that wait. The file that lists them is decisive; the branches protect them from `git gc`."""
 
     def __init__(self, store: Store, prefix: str) -> None:
         self._store, self._repo, self._prefix = store, store.place.repo, prefix

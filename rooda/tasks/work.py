@@ -1,4 +1,4 @@
-"""Prepares the clone of a task, in the process that then becomes its loop.
+"""Prepares the clone of a task, in the process that then becomes the task's loop.
 
 A clone is made in `ID.new` and renamed once it is set up, so a kill leaves a whole clone or none.
 """
@@ -141,7 +141,7 @@ def row_of(task: Task) -> registry.Row:
 
 
 def kind_of(task: Task) -> str:
-    """Return the kind of the task's loop by its name in the registry."""
+    """Return the registry's name for the kind of the task's loop."""
     return registry.OODA if task.kind == PROCEDURE else task.kind
 
 
@@ -154,7 +154,7 @@ def _goes_on(task: Task, workspace: str) -> bool:
 
 
 def _hand_over(store: Store, task: Task, workspace: str) -> None:
-    """Leave the task's `prompt`, such as an answer, as a note for the loop that is resumed."""
+    """Leave the task's `prompt`, such as an answer to a question, as a note for the loop that is resumed."""
     if not task.prompt or not _goes_on(task, workspace):
         return
     newest = run_folder.latest(workspace, None)
@@ -201,7 +201,7 @@ def _text(home: str, task: Task) -> list[str]:
 
 
 def settings_file(store: Store, here: Where) -> str:
-    """Return the settings file of the user's checkout; if it has none, an empty file. The clone's own is not read."""
+    """Return the settings file of the user's checkout; if it has none, an empty file. Ignores the clone's own file."""
     found = here.config or layers.workspace_file(here.workspace)
     if os.path.lexists(found):
         return os.path.abspath(found)
