@@ -44,7 +44,7 @@ def folders_of(repo: Repo, branch: str) -> list[str]:
 
 
 def _only_head(repo: Repo) -> str | None:
-    """Return the content of HEAD if the repository has a single work tree; None if only git can tell."""
+    """Return the content of HEAD if the repository has a single work tree; None if only git can determine it."""
     others = [os.path.join(repo.common, name) for name in ("worktrees", "reftable")]
     if repo.folder != os.path.normpath(repo.common) or any(map(os.path.lexists, others)):
         return None
@@ -72,7 +72,7 @@ def _is_rebasing(folder: str, branch: str) -> bool:
 
 @lru_cache(maxsize=16)
 def _found(folder: str) -> Repo:
-    """Find the repository of a checkout. `git status` takes no locks there, so a killed one leaves no lock file."""
+    """Find the repository of a checkout. Its `git status` takes no locks, so that a kill leaves no lock file."""
     repo = find(folder)
     return repo._replace(env={**(os.environ if repo.env is None else repo.env), "GIT_OPTIONAL_LOCKS": "0"})
 
@@ -135,7 +135,7 @@ def fast_forward(folder: str, commit: str) -> str:
 
 
 def busy(folder: str) -> bool:
-    """True if a git command is running in this folder; False if that is unknown, because there is no /proc."""
+    """True if a git command is running in or below this folder; False if there is no /proc to find it."""
     top = os.path.realpath(folder)
     for process in table.all_processes():
         try:
@@ -180,9 +180,10 @@ def _is_untouched(change: Change, state: str, entries: dict[str, tuple[str, str]
 
 
 def remove_own_locks(repo: Repo, refs: Iterable[str]) -> None:
-    """Remove the lock files of refs that only rooda sets; call it once rooda's own commands have ended.
+    """Remove the lock files that killed git commands left for refs that only rooda sets.
 
-    A killed git leaves lock files behind. While another git command works in the repository, none is removed.
+    Call this only after rooda's own git commands have ended. While another git command runs in the repository, no lock
+    file is removed.
     """
     left = [path for ref in refs if os.path.lexists(path := os.path.join(repo.common, f"{ref}.lock"))]
     if left and not busy(repo.top):
@@ -191,7 +192,7 @@ def remove_own_locks(repo: Repo, refs: Iterable[str]) -> None:
 
 
 def remove_locks(repo: Repo, branch: str, since: int, checked_out: bool = True) -> None:
-    """Remove the lock files that a killed git command has left of a branch, and of its checkout if it has one."""
+    """Remove the lock files that a killed git command left for a branch and, if `checked_out`, for its checkout."""
     for name in _locks(repo, branch, since, checked_out) or ():
         files.remove(name)
 
@@ -206,7 +207,7 @@ def _locks(repo: Repo, branch: str, since: int, checked_out: bool = True) -> lis
 
 
 def _content(repo: Repo, change: Change, was_cut_off: bool) -> str:
-    """Return OLD or NEW if a path in the work tree has that commit's content, else GONE, TORN or OTHER."""
+    """Return OLD or NEW if a path in the work tree has the old or new content, else GONE, TORN or OTHER."""
     path = os.path.join(repo.top, change.path)
     if not os.path.lexists(path):
         return GONE
@@ -224,7 +225,7 @@ def _content(repo: Repo, change: Change, was_cut_off: bool) -> str:
 
 
 def _is_beginning(repo: Repo, path: str, change: Change) -> bool:
-    """True if the file has only the beginning of its content, because git was killed while it wrote the file."""
+    """True if the file has only the beginning of its new content, because git was killed while it wrote the file."""
     if change.new_mode == NONE or os.path.islink(path):
         return False
     whole = repo.run("cat-file", "--filters", f"--path={change.path}", change.new)
@@ -232,7 +233,7 @@ def _is_beginning(repo: Repo, path: str, change: Change) -> bool:
 
 
 def _entries(repo: Repo, paths: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return mode and blob of these paths in the index."""
+    """Return the mode and the blob of each of these paths that is in the index."""
     wanted, found = {*paths}, {}
     for row in repo.text("ls-files", "-s", "-z").split("\0"):
         facts, _, path = row.partition("\t")
@@ -243,7 +244,7 @@ def _entries(repo: Repo, paths: Sequence[str]) -> dict[str, tuple[str, str]]:
 
 
 def _bring(repo: Repo, found: Sequence[Change]) -> None:
-    """Set index and files of these paths to the new commit."""
+    """Set these paths to the new commit, both in the index and in the work tree."""
     repo.run_checked("update-index", "-z", "--index-info", stdin=b"".join(_index_rows(found)))
     for change in found:
         if change.new_mode == NONE and change.old_mode != NESTED:

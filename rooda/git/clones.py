@@ -1,8 +1,8 @@
 """Makes clones that borrow the objects of a repository. An agent in a clone can't damage the repository.
 
-A clone gets no hooks or stash and few settings of its repository, and it can't push. `rooda-clone.json` in its git
-folder, signed by this user, names that repository and the ref in it that keeps the clone's work. Here, the repository
-from which a clone borrows objects is called the lender.
+A clone gets no hooks, no stash and only a few settings from its repository, and it can't push. `rooda-clone.json` in
+its git folder, signed by this user, names that repository and the ref there that keeps the clone's work. Here, the
+repository from which a clone borrows objects is called the lender.
 """
 
 import os
@@ -41,8 +41,8 @@ class Loan(NamedTuple):
 def make(lender: Repo, folder: str, branch: str, commit: str, loan: Loan, target: str = "") -> None:
     """Create a clone in `folder`, which must not exist, with `branch` checked out at `commit`.
 
-    `target`: the commit of the clone's ref TARGET, if any. The caller marks the clone once it is in its place. Raises
-    UsageProblem if git fails.
+    `target`: the commit of the clone's ref TARGET, if any. The caller must mark the clone once it is at its final path.
+    Raises UsageProblem if git fails.
     """
     create(lender, folder, branch, (f"refs/heads/{branch} {commit}", *([f"{TARGET} {target}"] if target else [])))
     _git(folder, "reset", "-q", "--hard")
@@ -54,7 +54,7 @@ def make(lender: Repo, folder: str, branch: str, commit: str, loan: Loan, target
 def create(lender: Repo, folder: str, branch: str, refs: Sequence[str] = ()) -> None:
     """Create a clone in `folder` with all remote branches and tags of the lender, and with nothing checked out.
 
-    `refs`: name and commit of further refs. Raises UsageProblem if git fails.
+    `refs`: further refs, each as `NAME COMMIT`. Raises UsageProblem if git fails.
     """
     files.make_folder(os.path.dirname(folder))
     settings = _settings(lender)
@@ -77,7 +77,7 @@ def _borrow_objects(inner: str, common: str) -> None:
 
 
 def _keep(lender: Repo, loan: Loan, folder: str, commit: str, has_modules: bool) -> str:
-    """Set the ref that makes the lender's `gc` keep the objects that the clone borrows; return "" or git's error."""
+    """Set a ref that makes the lender's `gc` keep the objects that the clone borrows; return git's error or ""."""
     if has_modules:
         return publish(loan, folder, commit)
     done = lender.run("update-ref", loan.ref, commit)
@@ -91,7 +91,7 @@ def mark(folder: str, loan: Loan) -> None:
 
 
 def renew(folder: str, loan: Loan) -> None:
-    """Mark the clone again if its mark is missing or differs: an agent deleted it, or the repository was moved."""
+    """Repair the clone's mark and its link to the lender's objects if the mark was deleted or the lender was moved."""
     if loan_of(folder) != loan and os.path.isdir(os.path.join(folder, ".git", "objects", "info")):
         _borrow_objects(os.path.join(folder, ".git"), loan.common)
         mark(folder, loan)
@@ -111,7 +111,7 @@ def loan_of(top: str) -> Loan | None:
 def publish(loan: Loan, folder: str, commit: str, snapshot: str = "") -> str:
     """Fetch a commit of the clone, and a snapshot if given, into the lender; return git's error, "" if there is none.
 
-    The HEADs of submodules are fetched, too, into the lender's own copies of the submodules, under the same ref.
+    Also fetches the HEAD of each submodule into the lender's copy of that submodule, under the ref of the loan.
     """
     if _is_published(loan, folder, commit, snapshot):
         return ""
@@ -129,7 +129,7 @@ def publish(loan: Loan, folder: str, commit: str, snapshot: str = "") -> str:
 
 
 def _is_published(loan: Loan, folder: str, commit: str, snapshot: str) -> bool:
-    """True if the lender surely has the commits; False if they may be missing, or if the clone has submodules."""
+    """True if the lender certainly has the commits; False if they may be missing, or if the clone has submodules."""
     wanted = {loan.ref: commit} | ({loan.snapshot: snapshot} if snapshot else {})
     has_modules = os.path.isdir(os.path.join(folder, ".git", "modules"))
     return not has_modules and all(commit_of_ref(loan.common, ref) == each for ref, each in wanted.items())
@@ -142,7 +142,7 @@ def _fetch(loan: Loan, into: str, source: str, refs: Sequence[str]) -> str:
 
 
 def _modules(inner: str) -> list[str]:
-    """Return the names of the submodules that have a repository below a git folder, without nested submodules."""
+    """Return the names of the submodules whose repositories are in a git folder; nested submodules are left out."""
     root = os.path.join(inner, "modules")
     if not os.path.isdir(root):
         return []
@@ -191,7 +191,7 @@ def doubts(lender: Repo) -> list[str]:
 
 
 def bring(folder: str, loan: Loan, commit: str, ref: str) -> None:
-    """Set a ref of the clone to a commit of the lender. The clone has the commit, because it borrows objects."""
+    """Set a ref in the clone to a commit of the lender. The clone has that commit, because it borrows objects."""
     _git(folder, "update-ref", ref, commit)
 
 
@@ -235,7 +235,7 @@ def _settings(lender: Repo) -> list[tuple[str, str | None]]:
 
 
 def _copy_settings(lender: Repo, folder: str, known: Sequence[tuple[str, str | None]]) -> None:
-    """Copy local settings about line endings, file modes and the author; also the URL of origin, and info/exclude."""
+    """Copy the URL of origin, info/exclude, and settings such as those for line endings, file modes and the author."""
     rows = [(key, value) for key, value in known if _is_kept(key)]
     url = next((value for key, value in known if key == "remote.origin.url"), "") or lender.top
     rows += [("remote.origin.url", url), ("remote.origin.pushurl", NO_PUSH)]
@@ -254,7 +254,7 @@ def _is_kept(key: str) -> bool:
 
 
 def _setting(key: str, value: str | None) -> str:
-    """Return a setting in the form of git's configuration files."""
+    """Format a setting as in git's configuration files."""
     section, _, rest = key.partition(".")
     name, _, last = rest.rpartition(".")
     head = f'[{section} "{_escaped(name)}"]' if name else f"[{section}]"
@@ -266,7 +266,7 @@ def _escaped(text: str) -> str:
 
 
 def _shared_refs(lender: Repo) -> list[str]:
-    """Return name and commit of each tag and remote branch."""
+    """Return `NAME COMMIT` for each tag and remote branch."""
     form = "--format=%(refname) %(objectname) %(symref)"
     rows = [row.split(" ") for row in lender.lines("for-each-ref", form, "refs/tags", "refs/remotes")]
     return [f"{name} {commit}" for name, commit, symref in rows if not symref]

@@ -61,12 +61,12 @@ def run(
     kept: Sequence[int] = (),
     quiet: float = 0.0,
 ) -> Captured:
-    """Run a git command in `cwd`, with another index file if `index` is given; exit code 127 if git is missing.
+    """Run a git command in `cwd`. The exit code is 127 if git is missing.
 
-    `protocols`: those that git may use to fetch and push, such as "file"; none by default. `objects`: the folder that
-    git reads and writes objects in, if not the repository's own. `kept`: descriptors that git keeps open. `quiet`:
-    seconds without output after which git is ended.
-    Raises Interrupted at the user's second signal, or at the first with hooks, which may take any time.
+    `index`: another index file to use. `protocols`: those that git may use to fetch and push, such as "file"; none by
+    default. `objects`: the folder in which git reads and writes objects, if it is not the repository's own. `kept`:
+    descriptors that git keeps open. `quiet`: seconds without output after which git is ended.
+    Raises Interrupted at the user's second signal; with `hooks`, which may take any time, at the first.
     """
     inherited = os.environ if env is None else env
     removed = (*HOOK_VARIABLES, *PRIVATE) if hooks else (*HOOK_VARIABLES, *PRIVATE, *PATHSPECS)

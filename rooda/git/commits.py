@@ -32,7 +32,7 @@ class Committed(NamedTuple):
 
 
 def message(said: str, otherwise: str, run: str, iteration: int) -> str:
-    """Return the commit message: the agent's final message, else `otherwise`, and trailers with run and iteration."""
+    """Build a commit message from `said`, the agent's final message, or else `otherwise`; add `run` and `iteration`."""
     rows = [row.rstrip() for row in said.strip().splitlines() if "<promise>" not in row]
     while rows and not _plain(rows[0]):
         rows.pop(0)
@@ -51,7 +51,7 @@ def _plain(row: str) -> str:
 
 
 def commit(repo: Repo, base: str, now: str, text: str) -> Committed:
-    """Commit the paths that changed from tree `base` to tree `now` and differ from HEAD; leave other changes alone."""
+    """Commit only the paths that changed from tree `base` to tree `now` and differ from HEAD."""
     if what := unfinished(repo):
         return Committed(refused=f"{what} is not finished")
     changed = _changed(repo, base, now)
@@ -74,7 +74,7 @@ def unfinished(repo: Repo) -> str:
 
 
 def _changed(repo: Repo, base: str, now: str) -> set[str] | None:
-    """Return the paths that differ between two trees, except new nested repositories; None if `base` is gone."""
+    """Return the paths that differ between two trees, except new nested repositories; None if `base` is missing."""
     if not base or repo.run("cat-file", "-e", base).code:
         return None
     words = repo.text("diff-tree", "-r", "-z", "--no-renames", "--raw", base, now).split("\0")
@@ -83,7 +83,7 @@ def _changed(repo: Repo, base: str, now: str) -> set[str] | None:
 
 
 def _to_commit(repo: Repo, changed: set[str]) -> list[str]:
-    """Return those of the paths that differ from HEAD, as `git status` lists them, without rooda's own files."""
+    """Return the paths in `changed` that `git status` lists, without rooda's own files."""
     rows = repo.text("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames").split("\0")
     found = {row[3:].rstrip("/") for row in rows if row}
     own = repo.inside(".rooda/")
@@ -91,7 +91,7 @@ def _to_commit(repo: Repo, changed: set[str]) -> list[str]:
 
 
 def _commit(repo: Repo, paths: list[str], text: str) -> str:
-    """Add and commit these paths alone; return why git or a hook refused, "" if neither did."""
+    """Add and commit only these paths; return why git or a hook refused, "" if neither did."""
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="rooda-") as folder:  # a list on stdin could be cut off

@@ -1,6 +1,6 @@
 """Writes and reads git objects without starting git, which a turn of a task would otherwise do several times.
 
-Objects are written loose, as git does: compressed, named by their hash, and complete or not there at all.
+Objects are written in git's loose format: each to a compressed file that is named by its hash and never partial.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ _SHORT = 40  # hex digits of a SHA-1
 
 
 class Entry(NamedTuple):
-    """An entry of a tree: mode and id of the object."""
+    """An entry of a tree: the mode and the id of an object."""
 
     mode: str
     id: str
@@ -50,7 +50,7 @@ class Objects:
         return name
 
     def tree(self, content: Mapping[str, bytes | Entry]) -> str:
-        """Write a tree with these files, by path, and with entries that exist already; return its id."""
+        """Write a tree and return its id. `content` maps paths to file data or to entries that exist already."""
         rows, folders = dict[str, Entry](), dict[str, dict[str, bytes | Entry]]()
         for path, data in content.items():
             name, slash, rest = path.partition("/")
@@ -75,7 +75,7 @@ def _row(name: str, entry: Entry) -> bytes:
 
 
 def entries(data: bytes, like: str) -> Iterator[tuple[str, Entry]]:
-    """Yield name and entry of each row of a tree object; `like`: the id of an object of the same repository.
+    """Yield the name and the entry in each row of a tree object; `like`: the id of an object in the same repository.
 
     Raises ValueError if the tree is damaged.
     """

@@ -74,7 +74,7 @@ def files_before(repo: Repo) -> GitFiles:
 
 
 def restore_files(repo: Repo, before: GitFiles, with_head: bool = True) -> str:
-    """Restore git's own files before any git command runs; return a message about the changes, "" if there are none.
+    """Restore git's own files before any git command runs; return a message about what had changed, "" if nothing had.
 
     `with_head`: also restore a HEAD that git can't read.
     """

@@ -1,7 +1,7 @@
-"""Disables the programs in a repository's own settings (filters, transports, hooks) for rooda's git commands.
+"""Keeps rooda's git commands from starting programs named in a repository's settings: filters, transports, hooks.
 
 Agents can write to `.git/config`, and a copied folder brings its own. git can only ignore all settings or none, so
-rooda overrides these one by one. Programs in the user's own or the system's settings, such as Git LFS, are used.
+rooda overrides these one by one. Programs in the settings of the user or the system, such as Git LFS, are still run.
 """
 
 import os
@@ -102,7 +102,7 @@ def _marks(place: str) -> tuple[object, ...]:
 
 
 def _head_mark(place: str) -> object:
-    """Return the same mark for every HEAD that git accepts: which commit or branch it names changes no setting."""
+    """Return the same mark for every valid HEAD, because the commit or branch that it names changes no setting."""
     path = os.path.join(place, "HEAD")
     return "HEAD" if _HEAD.fullmatch(_first_line(path)) else files.fingerprint(path)
 

@@ -144,7 +144,7 @@ def _top(folder: str) -> str:
 
 
 def _judge(top: str, all_asked: Sequence[_Asked]) -> list[Versions] | None:
-    """Return others' versions of each path; None if the repository has no remote and never fetched."""
+    """Return the foreign versions of each path; None if the repository has no remote and never fetched."""
     try:
         if not (history := _read(top)):
             return None
@@ -257,7 +257,7 @@ def _text(path: str) -> str:
 
 
 def _ask(git: _Git, *words: str, stdin: str = "", fine: tuple[int, ...] = (0,), literal: bool = True) -> bytes:
-    """Return git's output, without replaced, grafted or fetched objects; GitProblem if git fails or takes too long."""
+    """Return git's output, without replaced, grafted or fetched objects. Raises GitProblem on failure or timeout."""
     env = {**os.environ, "GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull}
     env["GIT_NO_LAZY_FETCH"] = "1"
     given = files.to_bytes(stdin)
@@ -277,7 +277,7 @@ def _names(history: _History, path: str) -> list[str]:
 
 
 def _never_tracked(history: _History, names: Sequence[str]) -> set[str]:
-    """Return the names that no commit has. With fewer than three names, skip the check and return an empty set."""
+    """Return the names that occur in no commit. With fewer than three names, skip the check and return an empty set."""
     if len(names) < 3:
         return set()
     tips = _lines(filter(None, (history.head, *history.left)))
@@ -386,7 +386,7 @@ def _contents(history: _History, wanted: Sequence[tuple[str, str]]) -> dict[tupl
 
 
 def _altered(history: _History, names: Sequence[str]) -> set[str]:
-    """Return the files that git stores in another form, by a filter such as LFS or an encoding."""
+    """Return the files that git stores in another form, because of a filter such as LFS, or an encoding."""
     said = files.to_text(_ask(history.git, "check-attr", "-z", *_ALTERED, "--", *names)).split("\0")
     rows = zip(said[::3], said[1::3], said[2::3], strict=False)
     return {name for name, _, value in rows if value not in ("unspecified", "unset")}

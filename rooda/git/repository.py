@@ -40,7 +40,7 @@ class Repo(NamedTuple):
     objects: str = ""  # folder of objects that git uses instead of the repository's own
 
     def run(self, *args: str, stdin: bytes = b"", index: str = "") -> Captured:
-        """Run a git command at the top. With `index`, git uses this index file and shares nothing with the user's."""
+        """Run a git command at the top. With `index`, git uses that index file, independently of the user's index."""
         where = [f"--git-dir={self.folder}", f"--work-tree={self.top}"] if self.separate else []
         words = [*(_PLAIN if index else ()), *where, *args]
         return command.run(
@@ -48,7 +48,7 @@ class Repo(NamedTuple):
         )
 
     def run_checked(self, *args: str, stdin: bytes = b"", index: str = "") -> bytes:
-        """Like `run`, but return git's output; GitProblem if git fails."""
+        """Like `run`, but return git's output. Raises GitProblem if git fails."""
         done = self.run(*args, stdin=stdin, index=index)
         if done.code:
             raise GitProblem(f"git {args[0]} failed in {self.top}: {command.error_text(done)}")
@@ -68,7 +68,7 @@ class Repo(NamedTuple):
 
 
 def find(workspace: str) -> Repo:
-    """Return the work tree that contains the folder; GitProblem with the reason if there is none."""
+    """Return the work tree that contains the folder. Raises GitProblem with the reason if there is none."""
     wanted = ("--show-toplevel", "--show-prefix", "--absolute-git-dir", "--git-common-dir")
     done = command.run(["rev-parse", *wanted], workspace)
     if done.code == 127:
@@ -86,7 +86,7 @@ def find(workspace: str) -> Repo:
 
 
 def find_at(top: str) -> Repo:
-    """Return the work tree at this folder; GitProblem if it is missing, even if another one contains the folder."""
+    """Return the work tree whose top is this folder, not one around it. Raises GitProblem if there is none."""
     repo = find(top)
     if os.path.realpath(repo.top) != os.path.realpath(top):
         raise GitProblem(f"{top} is no longer a repository")
@@ -110,7 +110,7 @@ def has_commit(workspace: str, commit: str) -> bool:
 
 
 def tracks(workspace: str, folder: str) -> bool:
-    """True if git tracks files below this folder of the workspace; ask `traces.may_track` first, which is cheaper."""
+    """True if git tracks files below this folder of the workspace. Call the cheaper `traces.may_track` first."""
     return bool(command.run(["ls-files", "-z", "--", folder], workspace).out)
 
 

@@ -24,7 +24,7 @@ class Change(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The changes that restore a snapshot, and the paths to leave alone."""
+    """The changes that restore a snapshot, and the paths that are not restored."""
 
     present: str  # tree before the restore
     wanted: str  # tree after the restore
@@ -68,9 +68,9 @@ def _except(rows: list[Change], some: list[Change]) -> list[Change]:
 
 
 def apply(repo: Repo, index: str, plan: Plan) -> None:
-    """Restore the work tree; GitProblem, without any change, if a file has changed since the plan was made.
+    """Restore the work tree. If a file has changed since the plan was made, change nothing and raise GitProblem.
 
-    The patterns of a sparse checkout don't apply: git would remove the files outside of them.
+    Ignores the patterns of a sparse checkout, since git would remove the files outside of them.
     """
     words = ("-c", "core.sparseCheckout=false", "read-tree", "-m", "-u")
     done = repo.run(*words, plan.present, plan.wanted, index=index)
@@ -122,7 +122,7 @@ def _few(paths: list[str]) -> str:
 
 
 def changes(repo: Repo, old: str, new: str) -> list[Change]:
-    """Return the paths that differ between two trees; a rename is a deletion and an addition."""
+    """Return the paths that differ between two trees; a rename counts as a deletion and an addition."""
     if old == new:
         return []
     words = repo.text("diff-tree", "-r", "-z", "--no-renames", "--raw", "--no-abbrev", old, new).split("\0")
@@ -162,7 +162,7 @@ def _files_below(folder: str) -> Iterable[tuple[str, str]]:
 
 
 def _ignored_at_target(repo: Repo, rows: list[Change], target: str) -> list[Change]:
-    """Return the deletions to skip: a file that git ignored at the target may have existed then, in no snapshot."""
+    """Return the deletions to skip: files that git ignored at the target may have existed then without being saved."""
     leaving = [row for row in rows if row.status == "D"]
     if not leaving:
         return []  # unchanged ignore rules are not enough to return: a committed file can match them
@@ -192,7 +192,7 @@ def _matching_rules(repo: Repo, rules: str, rows: list[Change]) -> list[Change]:
 
 
 def _keeping(repo: Repo, target: str, kept: list[Change]) -> str:
-    """Return the target tree with these paths as they are in the work tree."""
+    """Write the target tree with these paths as they are in the work tree, and return its id."""
     import tempfile
 
     rows = [f"{'0' if row.status[:1] == 'A' else row.mode} {row.blob}\t{row.path}" for row in kept]

@@ -17,7 +17,7 @@ _KEYS = (
 
 
 class Snapshot(NamedTuple):
-    """A commit outside all branches whose tree is the whole work tree at one moment."""
+    """A commit on no branch, whose tree is the whole work tree at one moment."""
 
     run: str
     kind: str  # kind of loop
@@ -114,7 +114,7 @@ def belongs_to_another_loop(path: str, snapshot: Snapshot, own: Sequence[str] = 
 
 
 def turns(run: Iterable[Snapshot]) -> list[Turn]:
-    """Return a run's iterations with their snapshots, oldest first; repeating a finished iteration replaces it."""
+    """Return a run's iterations with their snapshots, oldest first. A repeated iteration replaces the finished one."""
     found: dict[int, Turn] = {}
     for each in sorted(run, key=lambda snapshot: snapshot.number):
         if each.moment == BEFORE:
@@ -128,7 +128,7 @@ def turns(run: Iterable[Snapshot]) -> list[Turn]:
 def undo_position(run: Sequence[Snapshot]) -> int:
     """Return the iteration from which the next undo counts back.
 
-    If the newest snapshot is an undo, that is the iteration to which it went back; else one after the last.
+    If the newest snapshot is an undo, this is the iteration to which it went back; otherwise, one after the last.
     """
     newest = max(run, key=lambda snapshot: snapshot.number)
     return newest.iteration if newest.moment == UNDO else max(each.iteration for each in run) + 1
@@ -137,20 +137,20 @@ def undo_position(run: Sequence[Snapshot]) -> int:
 def last_undo(run: Sequence[Snapshot]) -> Snapshot | None:
     """Return the snapshot of the work that the last undo of a run removed; None if nothing was undone.
 
-    After an undo by the user the run has no iterations. After one by the loop (`on_red`) it may have.
+    After an undo by the user, the run has no iterations; after an undo by the loop (`on_red`), it may have some.
     """
     undone = [each for each in run if each.moment == UNDO]
     return max(undone, key=lambda snapshot: snapshot.number) if undone else None
 
 
 def next_undone(turns: Iterable[Turn], present: str, position: int) -> Turn | None:
-    """Return the newest iteration before `position` that began with another tree than `present`; None if none did."""
+    """Return the newest iteration before `position` that began with a tree other than `present`; None if none did."""
     open_turns = [turn for turn in turns if turn.before.iteration < position and turn.before.tree != present]
     return open_turns[-1] if open_turns else None
 
 
 def excess_runs(tips: Iterable[Snapshot], keep: int) -> list[Snapshot]:
-    """Return the runs to prune, as their newest snapshots: all but the last `keep` per family and work tree."""
+    """Return the newest snapshot of each run to prune: all runs but the last `keep` per family and work tree."""
     seen: dict[tuple[str, str], int] = {}
     old = []
     for tip in sorted(tips, key=lambda tip: (tip.seconds, tip.run), reverse=True):

@@ -28,7 +28,7 @@ _REF_FORMAT = "%(objectname) %(tree) %(committerdate:unix)%0a%(contents)%00"
 
 
 def index_of(repo: Repo, family: str) -> str:
-    """Return the path of the git index for a procedure or kind of loop; only the loop lock's holder may use it."""
+    """Return the path of the index for a procedure or kind of loop. Only the holder of the loop's lock may use it."""
     return os.path.join(repo.workspace, ".rooda", "snapshots", f"{family}.index")
 
 
@@ -65,7 +65,7 @@ def commit_snapshot(repo: Repo, made: Snapshot, before: str = "") -> str:
 
 
 def set_refs(repo: Repo, commit: str, *refs: str) -> None:
-    """Point all refs to the commit, or none if git fails."""
+    """Point all refs to the commit. If git fails, change none and raise GitProblem."""
     repo.run_checked(
         "update-ref", "--stdin", stdin=files.to_bytes("".join(f"update {each} {commit}\n" for each in refs))
     )
@@ -124,7 +124,10 @@ class SnapshotTaker:
         return f"{name} was {f'moved to {commit[:12]}' if commit else 'deleted'}; put back to {last.commit[:12]}"
 
     def save(self, seen: Reading, iteration: int, moment: str) -> tuple[Snapshot, bool]:
-        """Save this tree as the run's next snapshot; return it and True, or the last one and False if equal."""
+        """Save this tree as the run's next snapshot; return the snapshot and True.
+
+        If the last snapshot has the same tree, iteration and moment, return the last snapshot and False instead.
+        """
         last = self.last
         if last and (last.tree, last.iteration, last.moment) == (seen.tree, iteration, moment):
             return last, False
@@ -147,7 +150,7 @@ class SnapshotTaker:
 
 
 def tips(repo: Repo, everywhere: bool = False, pattern: str = f"{ROOT}*/{LAST}") -> list[Snapshot]:
-    """Return the newest snapshot of each run of this workspace (or `everywhere`), newest run first."""
+    """Return the newest snapshot of each run of this workspace, or of all workspaces if `everywhere`; newest first."""
     text = repo.text("for-each-ref", f"--format={_REF_FORMAT}", pattern)
     found = [snapshot for each in text.split("\0") if (snapshot := parse(each))]
     here = [tip for tip in found if everywhere or tip.place == place_of(repo)]
@@ -174,13 +177,16 @@ def refs_of_runs(repo: Repo, runs: Iterable[str], root: str = ROOT) -> list[str]
 
 
 def forget(repo: Repo, refs: Iterable[str]) -> bool:
-    """Delete these refs and return True, or False if git fails; git gc then removes objects that only they reached."""
+    """Delete these refs and return True, or False if git fails. `git gc` later removes objects that only they reach."""
     orders = "".join(f"delete {each}\n" for each in refs)
     return not orders or repo.run("update-ref", "--stdin", stdin=files.to_bytes(orders)).code == 0
 
 
 def prune(repo: Repo, keep: int, selected: Callable[[Snapshot], bool], dry: bool = False) -> list[Snapshot]:
-    """Delete snapshots and checkpoints of all but the last `keep` runs per family; return the deleted runs."""
+    """Delete snapshots and checkpoints of all but the last `keep` runs per family; return the affected runs.
+
+    `dry`: delete nothing.
+    """
     points = {each.run: each for each in tips(repo, pattern=CHECKPOINTS)}
     old, past = (excess_runs(filter(selected, each), keep) for each in (tips(repo), points.values()))
     if dry:

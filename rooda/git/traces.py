@@ -54,9 +54,9 @@ def commit_of_ref(common: str, ref: str) -> str:
 
 
 def refs(common: str, starts: Iterable[str]) -> dict[str, str]:
-    """Return the refs that begin with one of `starts`, and their objects, from the files of a repository's git folder.
+    """Map each ref that begins with one of `starts` to its object, using only the files of a repository's git folder.
 
-    `starts`: full names of refs, or of folders, which end with a slash. Not for repositories with a reftable.
+    `starts`: full names of refs, or of folders, which end with a slash. Don't use it for repositories with a reftable.
     """
     wanted, found = (*starts,), dict[str, str]()
     for row in _text(os.path.join(common, "packed-refs")).split("\n"):
@@ -108,9 +108,9 @@ def in_main_tree(workspace: str) -> str:
 
 
 def folders(workspace: str) -> tuple[str, str, str]:
-    """Return the top of the work tree around a folder, its git folder and the one that all work trees share.
+    """Return the top of the work tree around a folder, its git folder, and the git folder that all work trees share.
 
-    Without a repository the top is the folder itself, and the others are "".
+    Without a repository, the top is the folder itself, and both git folders are "".
     """
     real = os.path.realpath(workspace)
     folder = _git_folder(real)

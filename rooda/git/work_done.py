@@ -15,9 +15,9 @@ _OWN = (".rooda/", ".loop/", ".ai-factory/", ".ai-loop/")  # files of loops
 
 
 def beginning(workspace: str) -> Json:
-    """Return `head`, and `dirty`: size and modification time of each uncommitted file.
+    """Return the commit of HEAD as `head`, and the size and modification time of each uncommitted file as `dirty`.
 
-    {} if there is no git repository, no commit, or too many uncommitted files.
+    Return {} if there is no git repository, if it has no commit, or if there are too many uncommitted files.
     """
     head = head_commit(workspace)
     status = _git(workspace, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all") if head else None
@@ -28,7 +28,7 @@ def beginning(workspace: str) -> Json:
 
 
 def since(began: Json, workspace: str) -> Json:
-    """Return the numbers of commits, changed files and changed lines since `beginning`; {} if git fails."""
+    """Count commits, changed files and changed lines since `began`, a result of `beginning`; {} if git fails."""
     head, dirty = str(began.get("head", "")), began.get("dirty", {})
     changed = _git(workspace, "diff", "--numstat", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", head, "--")
     new = _git(workspace, "ls-files", "-z", "-o", "--exclude-standard", "--full-name", ":/")

@@ -1,6 +1,6 @@
 """Reads the work tree as a git tree through rooda's own index; the user's index stays untouched.
 
-With a kept index, git reads only files that have changed.
+If the index is kept, git reads only files that have changed since it was last used.
 """
 
 import os
@@ -54,7 +54,7 @@ def _add_all(repo: Repo, index: str, left_out: list[str]) -> tuple[str, str, byt
 
 
 def _show_hidden(repo: Repo, index: str) -> None:
-    """Clear skip-worktree and assume-unchanged in rooda's index for existing files: git would skip them."""
+    """Clear skip-worktree and assume-unchanged in rooda's index for existing files, since git would skip them."""
     try:
         with_bits = files.read(index, files.LARGEST_OF_GIT)[4:8] > b"\0\0\0\2"  # the first version with skip-worktree
     except OSError:
@@ -82,14 +82,14 @@ def _add(repo: Repo, index: str, left_out: list[str]) -> Captured:
 
 
 def add_command(repo: Repo) -> list[str]:
-    """Return the git command that adds everything, in a sparse checkout also files outside its patterns."""
+    """Return the git command that adds everything, including files outside the patterns of a sparse checkout."""
     if not os.path.exists(os.path.join(repo.folder, "info", "sparse-checkout")):
         return ["add", "-A"]
     return ["-c", "core.sparseCheckout=true", "add", "-A", "--sparse"]
 
 
 def drop_ignored(repo: Repo, index: str) -> bool:
-    """Remove files from rooda's index that are now ignored and not in the user's index; True if there were any."""
+    """Remove from rooda's index all ignored files that the user's index lacks; return True if there were any."""
     question = ("ls-files", "-z", "-i", "-c", "--exclude-standard")
     if not (ignored := repo.text(*question, index=index)):
         return False

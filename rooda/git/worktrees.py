@@ -17,7 +17,7 @@ TRIES = 1000  # numbers to try for the name of a new worktree
 
 
 class Worktree(NamedTuple):
-    """A worktree that rooda created: `.rooda/worktrees/build-1` on the branch `rooda/build-1`."""
+    """A worktree that rooda created, such as `.rooda/worktrees/build-1` on the branch `rooda/build-1`."""
 
     root: str
     branch: str
@@ -29,7 +29,7 @@ def folder_of(workspace: str) -> str:
 
 
 def create(repo: Repo, procedure: str) -> Worktree:
-    """Create a worktree at HEAD on a new branch; UsageProblem if git fails."""
+    """Create a worktree at HEAD on a new branch. Raises UsageProblem if git fails."""
     if repo.run("rev-parse", "--verify", "-q", "HEAD^{commit}").code:
         raise UsageProblem(f"{repo.top} has no commits yet; a worktree needs one.", "Create a first commit.")
     make_home(os.path.join(repo.workspace, ".rooda"), "worktrees")
@@ -47,9 +47,9 @@ def create(repo: Repo, procedure: str) -> Worktree:
 
 
 def lfs_trouble(repo: Repo) -> str:
-    """Return a sentence about files of git LFS that a worktree would only have as pointers; "" if there are none.
+    """Return a sentence about Git LFS files of which a worktree would contain only pointers; "" if there are none.
 
-    Raises UsageProblem if git could not check them out at all, because a filter is set up that does not run.
+    Raises UsageProblem if git can't check out a worktree at all, because it requires the LFS filter but can't run it.
     """
     listed = repo.run("--no-literal-pathspecs", "ls-files", "-z", "--", ":(top,attr:filter=lfs)")
     paths = [path for path in files.to_text(listed.out).split("\0") if path]
@@ -117,13 +117,13 @@ def _registered(repo: Repo) -> list[str]:
 
 
 def rows(repo: Repo) -> list[str]:
-    """Return git's lines about all worktrees; git before 2.36 can't list paths that contain line breaks."""
+    """Return the lines of `git worktree list --porcelain`; git before 2.36 can't list paths with line breaks."""
     done = repo.run("worktree", "list", "--porcelain", "-z")
     return repo.lines("worktree", "list", "--porcelain") if done.code else files.to_text(done.out).split("\0")
 
 
 def require_repository(workspace: str) -> Repo:
-    """Return the work tree around the folder; UsageProblem if there is none."""
+    """Return the work tree around the folder. Raises UsageProblem if there is none."""
     try:
         return find(workspace)
     except GitProblem as problem:
