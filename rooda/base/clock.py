@@ -39,7 +39,7 @@ def rfc3339_local(seconds: float) -> str:
 
 
 def local(text: str) -> str:
-    """Return the time of an event as local date and time, as on the screen; any other text stays as it is."""
+    """Convert the time of an event to local date and time for display; return any other text unchanged."""
     import datetime
 
     try:

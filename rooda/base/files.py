@@ -64,7 +64,7 @@ def open_folder(path: str) -> int:
 
 
 def create_output(path: str) -> int:
-    """Create an output file for a process; rooda reads it by the returned descriptor, even if it is renamed.
+    """Create an output file for a process; rooda reads it through the returned descriptor, even if it is renamed.
 
     Anything that exists at the path, such as a link or a pipe, is removed.
     """
@@ -131,7 +131,7 @@ def _create_new(path: str, how: int, mode: int) -> int:
 
 
 def read_ours(path: str, limit: int = LARGEST) -> bytes:
-    """Read one of rooda's files. Raises OSError if a link, a pipe or a device has taken its place."""
+    """Read one of rooda's files. Raises OSError if the path is now a link, a pipe or a device."""
     return read_open(open_regular(path, os.O_RDONLY), limit, path)
 
 
@@ -173,7 +173,7 @@ def read_proc(path: str) -> bytes:
 
 
 def open_proc(path: str) -> int:
-    """Open a file of /proc that is not read, such as a namespace."""
+    """Open a file of /proc, such as a namespace, that the caller does not read."""
     return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
 
@@ -200,7 +200,7 @@ def make_folder(path: str) -> None:
 
 
 def make_fifo(path: str) -> None:
-    """Create a FIFO that only the user can open, in place of anything else at this path."""
+    """Create a FIFO that only the user can open, replacing anything else at this path."""
     try:
         if stat.S_ISFIFO(os.lstat(path).st_mode):
             return
@@ -211,14 +211,15 @@ def make_fifo(path: str) -> None:
 
 
 def open_fifo(path: str, flags: int) -> int:
-    """Open a FIFO without waiting for its other end. Raises OSError if a writer finds no reader."""
+    """Open a FIFO without waiting for its other end. Raises OSError if it is opened to write and has no reader."""
     return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
 
 
 def make_real_folder(top: str, path: str, private: bool = False) -> None:
     """Create a folder below `top`. Raises UsageProblem if this folder, or one between it and `top`, is a link.
 
-    With `private`, only the owner gets access, also to existing folders. Root gives the folders to the owner of `top`.
+    With `private`, only their owner can access the folders in `path`, even existing ones. If rooda runs as root, it
+    gives these folders to the owner of `top`.
     """
     make_folder(top)
     names = path.split(os.sep)
@@ -357,7 +358,7 @@ def create(path: str, data: bytes, mode: int = 0o666) -> None:
 
 
 def create_whole(path: str, data: bytes, mode: int, synced: bool = True) -> None:
-    """Create a file that no reader sees half written, durable if `synced`. Raises FileExistsError if it exists."""
+    """Create a file that no reader sees half-written; sync it if `synced`. Raises FileExistsError if it exists."""
     temporary = f"{path}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
     try:
         create(temporary, data, mode)
@@ -465,7 +466,7 @@ def remove(path: str) -> None:
 
 
 def rename(old: str, new: str, synced: bool = True) -> None:
-    """Rename a file; `synced=False` if the rename need not survive a power cut."""
+    """Rename a file. Pass `synced=False` if the rename need not survive a power cut."""
     os.rename(old, new)
     if synced:
         sync_parent(new)
@@ -477,7 +478,7 @@ def copy_times(path: str, like: os.stat_result) -> None:
 
 
 def set_mode(path: str, mode: int) -> None:
-    """Set the permissions of a file or folder if they differ; a link's target keeps its own."""
+    """Set the permissions of a file or folder if they differ. Do nothing for a link."""
     facts = os.lstat(path)
     if not stat.S_ISLNK(facts.st_mode) and stat.S_IMODE(facts.st_mode) != mode:
         os.chmod(path, mode)
@@ -509,7 +510,7 @@ def list_folder(path: str) -> list[str]:
 
 
 def list_if_readable(path: str) -> list[str]:
-    """Return the names in a folder; empty if it can't be read. Only where no decision depends on the names."""
+    """Return the names in a folder; empty if it can't be read. Use it only where no decision depends on the names."""
     try:
         return os.listdir(path)
     except OSError:
@@ -517,7 +518,7 @@ def list_if_readable(path: str) -> list[str]:
 
 
 def fingerprint(path: str) -> tuple[int, ...]:
-    """Return file attributes that change whenever the content may have changed, ctime last; () without a file."""
+    """Return file attributes that change whenever the content may have changed, ctime last; () if there is no file."""
     try:
         facts = os.stat(path)
     except (OSError, ValueError):
@@ -526,7 +527,7 @@ def fingerprint(path: str) -> tuple[int, ...]:
 
 
 class _Shared(RawIOBase):
-    """Reads an open file at a separate offset, since the process that writes the file moves the descriptor's."""
+    """Reads an open file at its own offset, because the process that writes the file moves the descriptor's offset."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor, self._offset = descriptor, 0
@@ -671,7 +672,7 @@ def hold_replaced(path: str) -> None:
 
 
 def release_replaced() -> None:
-    """Free the space of replaced files; called while an agent runs."""
+    """Free the space of replaced files. Called while an agent runs."""
     while _replaced:
         try:
             os.close(_replaced.pop())

@@ -1,4 +1,4 @@
-"""Recognizes secrets by the names of variables and by their form, and hides the latter wherever they occur. Pure.
+"""Recognizes secrets by the names of variables or by their form, and hides secrets of a known form in any text. Pure.
 
 No pattern backtracks, so that every text is searched in linear time.
 """
@@ -219,7 +219,7 @@ def may_have(text: str) -> bool:
 def line_may_have(line: bytes) -> bool:
     """True if an event's line may contain a secret of a recognizable form.
 
-    Cheap for lines that differ only in their digits and hashes.
+    Results are cached, so that the check is cheap for lines that differ only in digits and hashes.
     """
     if b'"sha256": "' in line:
         line = _SHA256.sub(b"", line)
@@ -257,12 +257,12 @@ def hide(text: str) -> str:
 
 
 def _words(text: str) -> str:
-    """Return each word of a text once, so that signs are found faster. A sign has no blank, except at its end."""
+    """Return each word of a text once, so that signs are found faster. A sign can have a blank only at its end."""
     return " ".join({*text.split()}) + " "
 
 
 def _forms_in(words: str) -> list[_Form]:
-    """Return the forms whose sign (one of SIGNS) is in a text. There are fewer signs than forms."""
+    """Return the forms that a text may contain, because their sign occurs in it. There are fewer signs than forms."""
     signs = {sign for sign in SIGNS if sign in words}
     return [form for form, sign in _signs_of_forms() if sign in signs]
 
@@ -317,7 +317,7 @@ def _is_assigned(name: str, sign: str, value: str) -> bool:
 
 
 def unfinished(text: str) -> int:
-    """Return how many characters at the end may begin a secret and must wait for the next piece of the text."""
+    """Return how many characters at the end of a text may begin a secret and must wait for its next piece."""
     end = len(text) - _unfinished_line(text[max(text.rfind("\n") + 1, len(text) - LONGEST_LINE) :])
     start = text.rfind(_PRIVATE, max(end - LONGEST_KEY, 0), end)
     open_key = start >= 0 and _PRIVATE_KEY.match(text, start) and not _END.search(text, start, end)

@@ -25,7 +25,7 @@ def forms(environ: Mapping[str, str], ordinary: Iterable[str] = ()) -> tuple[str
 
 
 def find_secrets(environ: Mapping[str, str], ordinary: Iterable[str] = ()) -> dict[str, str]:
-    """Map each secret in these variables, unless it is part of an `ordinary` string, to the first variable with it."""
+    """Map each secret in these variables to the first variable that holds it; leave out parts of `ordinary` strings."""
     seen, found = [*ordinary], dict[str, str]()
     for name, value in environ.items():
         for key in [value.strip()] if looks_secret(name) and not _is_path(name, value) else _passwords(value):
@@ -74,7 +74,7 @@ def hide_password(text: str) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Split a text into stripped lines, also at escaped line breaks, as in JSON."""
+    """Split a text into stripped lines at its line breaks, including those escaped as in JSON."""
     text = text.replace("\\r", "").replace("\\n", "\n") if "\\n" in text else text
     return [*map(str.strip, text.split("\n"))]
 
@@ -89,7 +89,7 @@ def hide_in(facts: Any, values: tuple[str, ...]) -> Any:
 
 
 def hide_values_in(facts: Any, values: tuple[str, ...]) -> Any:
-    """Like `hide_in`, but replace only the secrets in `values`. Returns the data itself if there are none."""
+    """Like `hide_in`, but replace only the secrets in `values`. Returns the data itself if `values` is empty."""
     return _with_each_text(facts, lambda text: hide_values(text, values)) if values else facts
 
 
@@ -104,7 +104,7 @@ def _with_each_text(facts: Any, change: Callable[[str], str]) -> Any:
 
 
 def hide_piece(text: str, values: tuple[str, ...]) -> tuple[str, str]:
-    """Hide secrets in a text that arrives in pieces. Returns the part to show, and the rest that may begin a secret."""
+    """Hide secrets in a text that arrives in pieces. Returns the part to show and the rest, which may begin one."""
     end = len(text) - secret_forms.unfinished(text)
     shown, rest = hide(text[:end], values), text[end:]
     end = len(shown) - length_to_hold_back(shown, values)
@@ -131,7 +131,7 @@ def _longest_begun(text: str, values: Iterable[str]) -> int:
 
 
 def _wrapped_base64_length(text: str) -> int:
-    """Return how many characters at the end look like base64 wrapped into lines; 0 if they contain no line end."""
+    """Return how many characters at the end look like base64 wrapped into lines; 0 if that part has no line break."""
     size, window = 0, text[-LONGEST_CODE:]
     for line in reversed(window.splitlines(keepends=True)) if "\n" in window else ():
         word = _last_word(line.strip())
@@ -145,7 +145,7 @@ def _wrapped_base64_length(text: str) -> int:
 
 
 def _all_forms(value: str) -> list[str]:
-    """Return a secret and its lines, each plain and as encoded in JSON, in a URL and in base64."""
+    """Return a secret and each of its lines, as plain text and encoded for JSON, for URLs and in base64."""
     lines = [line.strip() for line in value.splitlines()]
     plain = [value, *(line for line in lines if len(line) >= SHORTEST_LINE and len(lines) > 1)]
     return [form for each in plain for form in (each, *_in_json(each), *_in_address(each), *_in_base64(each))]
@@ -177,7 +177,7 @@ def _with_large_digits(text: str) -> str:
 
 
 def _in_address(value: str) -> list[str]:
-    """Return the percent-encoded forms of a string: in upper and lower case, with `+` for blanks, with slashes kept."""
+    """Return the percent-encoded forms of a string: with upper- or lower-case hex, `+` for blanks, or slashes kept."""
     data = [chr(byte) for byte in value.encode("utf-8", "surrogateescape")]
     codes = [each if each in _UNRESERVED else f"%{ord(each):02X}" for each in data]
     path = "".join(each if each == "/" else code for each, code in zip(data, codes, strict=True))
@@ -240,7 +240,7 @@ def hide_references(text: str) -> str:
 
 
 def fill_references(text: str, environ: Mapping[str, str]) -> tuple[str, list[str]]:
-    """Replace each reference with its secret. Returns the text and the variables that don't hold one any more."""
+    """Replace each reference with its secret. Returns the text, and the named variables that now hold no secret."""
     parts = text.split(MARK)
     missing = [] if len(parts) % 2 else [""]
     for place in range(1, len(parts), 2):

@@ -19,7 +19,7 @@ _HEX = 64  # characters of a signature
 
 
 class Key(NamedTuple):
-    """The user's key (b"" if there is none), and a sentence on what is wrong with it or was repaired."""
+    """The user's key, b"" if there is none; and a sentence about a problem with it or about its repair."""
 
     data: bytes = b""
     problem: str = ""
@@ -39,12 +39,12 @@ def problem() -> str:
 
 
 def has_key() -> bool:
-    """True if there is a key to sign with. Creates one if none exists."""
+    """Create a key if none exists; return True if there is now one to sign with."""
     return bool(_key(create=True).data)
 
 
 def mac(what: str, content: bytes) -> str:
-    """Return the signature of `content`; "" without a key. Creates a key if none exists."""
+    """Return the signature of `content`. Creates a key if none exists; returns "" if that fails."""
     key = _key(create=True).data
     return _mac(key, what, content) if key else ""
 
@@ -60,7 +60,7 @@ def is_ours(what: str, content: bytes, signature: str) -> bool:
 
 
 def signed(what: str, record: bytes) -> bytes:
-    """Return the text of a JSON object with its signature added as the field `mac`; unchanged without a key."""
+    """Return the text of a JSON object with its signature added as the field `mac`; unchanged if there is no key."""
     return with_mac(record, mac(what, record))
 
 

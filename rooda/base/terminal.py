@@ -35,7 +35,7 @@ class EscapingStream(TextIOWrapper):
 
 
 def write_exact(stream: TextIO, text: str) -> None:
-    """Write text with rooda's own control sequences unescaped. Everything else in it must be escaped already."""
+    """Write text with rooda's own control sequences unescaped. The caller must have escaped everything else in it."""
     (stream.write_exact if isinstance(stream, EscapingStream) else stream.write)(text)
 
 

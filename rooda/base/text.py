@@ -12,7 +12,7 @@ _FORM = r"(?a)-?(?:\d+(?:\.\d*)?|\.\d+)(?:h|ms|m|s|us|µs|μs|ns)"
 def format_tenths(seconds: float) -> str:
     """Format a duration to a tenth of a second: 45.2s, 1m15.3s, 1h2m3.0s.
 
-    It is rounded to milliseconds first, as events are, so that a duration looks the same in a state file and in a line.
+    Rounds to milliseconds first, as events do, so that a state file and an event show the same duration.
     """
     count = max(0, round(round(seconds, 3) * 10))
     minutes, rest = divmod(count, 600)
@@ -121,7 +121,7 @@ _FRAME = (
 
 
 def telling_line(text: str) -> str:
-    """Return the last informative line: not one that only frames the output, or repeats that a command failed."""
+    """Return the last informative line, skipping lines that only frame the output or repeat that a command failed."""
     rows = [row.strip(" \t=-_*#~") for row in plain(text).split("\n")]
     worded = [row for row in rows if any(map(str.isalnum, row))]
     return next((row for row in reversed(worded) if not re.search(_FRAME, row)), worded[-1] if worded else "")
@@ -161,7 +161,7 @@ def padded(text: str, room: int) -> str:
 
 
 def width(text: str) -> int:
-    """Return the number of terminal columns that the text takes."""
+    """Return the number of terminal columns that the text occupies."""
     return len(text) if text.isascii() else sum(map(_columns, text))
 
 

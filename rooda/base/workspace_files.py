@@ -57,7 +57,7 @@ def _is_public(parent: str, folder: str) -> bool:
 
 
 def open_file(workspace: str, path: str) -> int:
-    """Open a file of the workspace that the caller reads in pieces; return its descriptor."""
+    """Open a file of the workspace for a caller that reads it in pieces; return its descriptor."""
     path = os.path.join(workspace, path) if path else path
     descriptor = files.open_existing(path)
     named, real = _roots(os.path.abspath(workspace))

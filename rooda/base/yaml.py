@@ -61,7 +61,7 @@ def _tab(text: str, line: int) -> str:
 
 
 def _too_deep(yaml: Any, text: str, loader: Any) -> int:
-    """Return the line nested too deeply, 0 if none. The composer recurses in C, without Python's recursion limit."""
+    """Return the line that is nested too deeply; 0 if none. The composer recurses in C, without Python's limit."""
     depth = 0
     for event in yaml.parse(text, Loader=loader) if sum(map(text.count, "[{-?:")) > DEEPEST else ():
         if isinstance(event, yaml.CollectionStartEvent):

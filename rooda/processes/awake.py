@@ -8,7 +8,7 @@ from rooda.processes import ending, supervise
 
 
 def keep_awake(cwd: str, env: Mapping[str, str]) -> int:
-    """Start the system's program and return its PID; 0 if the system has none. The program ends when rooda ends."""
+    """Start a program that keeps the machine awake until rooda ends; return its PID, 0 if the system has none."""
     if not (argv := _command(env.get("PATH", os.defpath))):
         return 0
     null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)

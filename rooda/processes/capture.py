@@ -183,7 +183,7 @@ class _Talk:
 
     @property
     def is_silent(self) -> bool:
-        """True if no process can write to the pipes any longer."""
+        """True once no process has the program's stdout or stderr open for writing."""
         return not self._open
 
     def said(self) -> tuple[bytes, bytes]:
@@ -191,13 +191,16 @@ class _Talk:
         return out, err
 
     def wait_for_end(self, seconds: float) -> None:
-        """Wait until the program has ended, for at most so many seconds."""
+        """Wait until the program has ended, but not longer than `seconds`."""
         begun = clock.monotonic()
         while self._child.code is None and (left := seconds - (clock.monotonic() - begun)) > 0:
             self.wait(left)
 
     def wait(self, seconds: float) -> None:
-        """Wait until the program writes, reads, or ends; where nothing tells of its end, for `SHORT_LOOK` at most."""
+        """Wait until the program writes, reads or ends, or the time is over; then read from and write to its pipes.
+
+        Without a descriptor for the program's end, wait at most `SHORT_LOOK` seconds.
+        """
         ready = self._poll.poll(1000 * (seconds if self._exit >= 0 else min(seconds, SHORT_LOOK)))
         if any(pipe == self._input for pipe, _ in ready):
             self._write()

@@ -34,7 +34,7 @@ class Children:
                 pass
 
     def ended(self) -> list[tuple[int, int]]:
-        """Return PID and exit code of the programs that ended since the last call; -N if signal N killed one."""
+        """Return the PID and exit code of each program that ended since the last call. Code -N: signal N killed it."""
         found = []
         for pid in [*self._running]:
             if (code := ended_code(pid)) is not None:
@@ -43,7 +43,7 @@ class Children:
         return found
 
     def stop(self, number: int = signal.SIGTERM) -> None:
-        """Send a signal to each running program. Loops of rooda then save their state and end."""
+        """Send a signal to each running program. At SIGTERM, rooda's loops save their state and end."""
         ending.signal_all(sorted(self._running), number)
 
     def suspend(self) -> None:
@@ -58,7 +58,7 @@ class Children:
 
 
 def end_with(parent: int) -> None:
-    """Let this process get SIGTERM when `parent` dies. Raises ProcessLookupError if it is already gone."""
+    """Have SIGTERM sent to this process when `parent` dies. Raises ProcessLookupError if `parent` is already dead."""
     linux.signal_on_parent_death(signal.SIGTERM)
     if os.getppid() != parent:
         raise ProcessLookupError(errno.ESRCH, "the process that started it has ended")
@@ -70,7 +70,7 @@ def replace_self(argv: Sequence[str], env: Mapping[str, str]) -> None:
 
 
 def start_alone(argv: Sequence[str], cwd: str, env: Mapping[str, str], output: str) -> int:
-    """Start a program in its own session, which outlives this process; append its output to a file, if one is named."""
+    """Start a program that outlives this process, in a new session. Append its output to the file `output` if given."""
     stdin = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     out = files.open_append(output, 0o600) if output else os.dup(stdin)
     try:
@@ -81,6 +81,6 @@ def start_alone(argv: Sequence[str], cwd: str, env: Mapping[str, str], output: s
 
 
 def ended_code(pid: int) -> int | None:
-    """Return the exit code of a program that this process started, only once; None while the program runs."""
+    """Reap a child and return its exit code; None while it runs. Don't call this again once it has returned a code."""
     gone, status = os.waitpid(pid, os.WNOHANG)
     return os.waitstatus_to_exitcode(status) if gone else None

@@ -1,9 +1,9 @@
 """Runs a small parent process with a dead man's handle: it kills its descendants unless proofs of life keep coming.
 
 The parent is the guardian; its child, the worker, sends the proofs through a pipe. A proof says that the worker has
-reached the fleet's server: it holds the moment of the request, and for how many seconds it is valid. What counts is the
-gap between two proofs, so that the guardian notices that the machine was frozen, although the worker sends a new proof
-as soon as the machine continues. Moments are of the clock that also runs while the machine sleeps.
+reached the fleet's server: it contains the time of the request and the number of seconds for which the proof is valid.
+The guardian checks the gap between two proofs. It thus notices that the machine was frozen, even if the worker sends a
+new proof as soon as the machine continues. All times come from a clock that also runs while the machine sleeps.
 """
 
 import os
@@ -55,7 +55,10 @@ def is_guarded() -> bool:
 
 
 def prove(asked: float, holds: float) -> None:
-    """Send the guardian, if there is one, a proof of life for a request made at this moment of `clock.uptime`."""
+    """Send the guardian, if there is one, a proof of life that is valid for `holds` seconds.
+
+    `asked`: the time of the request to the server, from `clock.uptime`.
+    """
     _write(asked, holds)
 
 
@@ -65,9 +68,10 @@ def announce_exit(code: int) -> None:
 
 
 def end_without_guardian() -> None:
-    """Kill this process and all its descendants, in the guardian's place.
+    """Kill this process and all its descendants, because the guardian is dead.
 
-    A forked child does this. It stops this process first, so that nothing here takes an agent's death for a result.
+    A forked child does this. It stops this process first, so that this process can't mistake an agent's death for a
+    result.
     """
     worker = os.getpid()
     if os.fork():
@@ -101,7 +105,7 @@ class _Handle:
         self.gap = 0.0  # seconds without proof that end everything; 0: none did
 
     def look(self) -> float:
-        """Read the proofs that have arrived; return the seconds until the next look."""
+        """Read the proofs that have arrived; return the seconds until the next check."""
         data = b""
         try:
             while part := os.read(self._pipe, _FORM.size * 512):

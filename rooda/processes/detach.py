@@ -35,7 +35,7 @@ def detach(speak: Callable[[str, bool], object]) -> None:
 
 
 def relay(text: str) -> None:
-    """Repeat a line on the terminal of the `--detach` command once the run starts. Do nothing if not detached."""
+    """Repeat a line on the terminal of the `--detach` command once the run starts. Does nothing unless detached."""
     if _report_pipe >= 0:
         _relayed.append(text)
 
@@ -68,7 +68,7 @@ def report_started(run: str, folder: Callable[[], str], workspace: str) -> None:
 
 
 def _wait(child: signals.ForwardingChild, listen: int, speak: Callable[[str, bool], object]) -> int:
-    """Wait for the start and return the parent's exit code: 0 if the run has started, else that of the failed start."""
+    """Wait for the start and return the parent's exit code: 0, or the child's code after a failed start or a signal."""
     with os.fdopen(listen, "rb") as file:
         line = file.readline()
     if line:
@@ -85,7 +85,7 @@ def _wait(child: signals.ForwardingChild, listen: int, speak: Callable[[str, boo
 
 
 def access_hints(workspace: str) -> list[str]:
-    """Return lines with the commands to watch and end a run in another folder: in a worktree or after -C."""
+    """Return the commands that watch and end a run in a folder, such as a worktree, other than the current one."""
     import shlex
 
     if os.path.samefile(workspace, os.curdir):
@@ -95,5 +95,5 @@ def access_hints(workspace: str) -> list[str]:
 
 
 def rooda_command(module: str = "rooda") -> list[str]:
-    """Return the command line of another rooda process. `-P`: never import modules of the project that it runs in."""
+    """Return a command line that starts another rooda process; `-P` keeps it from importing the project's modules."""
     return [sys.executable, "-P", "-m", module]

@@ -132,7 +132,7 @@ class Dialogue:
                 self._read(descriptor)
 
     def _drained_after_exit(self) -> bool:
-        """True once the program has exited. Then reads what the pipes hold: a descendant may keep them open."""
+        """Return True once the program has exited, after reading its pipes, which a descendant may keep open."""
         if not self.exited:
             return False
         for descriptor in [*self._pieces]:
@@ -162,7 +162,7 @@ class Dialogue:
         return bool(data)
 
     def _write(self) -> None:
-        """Write as much as the pipe takes; ask to be woken for the rest."""
+        """Write as much as the pipe takes, and let `_wait` write the rest."""
         if self._in < 0:
             return
         try:

@@ -37,7 +37,7 @@ def signal_all(pids: Iterable[int], number: int) -> None:
 def await_exits(
     pids: Collection[int], seconds: float, pause: Pause, impatient: Callable[[], bool] = lambda: False
 ) -> bool:
-    """True once these children have exited; False on timeout or as soon as `impatient()`."""
+    """Wait until these children have exited and return True; False on timeout or as soon as `impatient()` is true."""
     deadline = clock.monotonic() + seconds
     while not all(map(has_exited, pids)):
         left = deadline - clock.monotonic()
@@ -48,7 +48,7 @@ def await_exits(
 
 
 def end_all(living: Callable[[], list[int]], grace: float, pause: Pause, impatient: Callable[[], bool]) -> bool:
-    """End all processes that `living` finds: send TERM, wait, then KILL. False if one can't be killed."""
+    """End all processes that `living` finds: send TERM, wait, then send KILL. False if one can't be killed."""
     found = living()
     if not found:
         return True
@@ -93,7 +93,7 @@ def await_deaths(pause: Pause) -> None:
 
 
 def kill(pid: int) -> None:
-    """Kill a process. Outside of our session also kill its group, so that no member can escape by forking."""
+    """Kill a process. If it is in another session, also kill its group, so that no member can escape by forking."""
     try:
         if os.getsid(pid) != os.getsid(0):
             os.killpg(os.getpgid(pid), signal.SIGKILL)
@@ -103,7 +103,10 @@ def kill(pid: int) -> None:
 
 
 def living_below(ours: Collection[int] = ()) -> list[int]:
-    """Return live descendants except the children in `ours`. Retries: children of a dying process can be missed."""
+    """Return the live descendants except the children in `ours`.
+
+    Retries, because a search can miss the children of a dying process.
+    """
     for _ in range(100):
         reap_orphans(ours)
         found = [pid for pid in table.descendants(os.getpid(), spared) if pid not in ours]
@@ -114,7 +117,10 @@ def living_below(ours: Collection[int] = ()) -> list[int]:
 
 
 def reap_while_waiting(ours: Collection[int]) -> None:
-    """Reap orphans while the children in `ours` run, so that zombies don't pile up. One system call if none exist."""
+    """Reap orphans while the children in `ours` run, so that zombies don't pile up.
+
+    Costs only one system call if there are no orphans.
+    """
     while hasattr(os, "waitid"):
         try:
             dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -137,7 +143,7 @@ def reap_orphans(ours: Iterable[int]) -> None:
 
 
 def has_exited(pid: int) -> bool:
-    """True once the child has exited. It is not reaped, so that its PID and group can't be reused."""
+    """True once the child has exited. Does not reap it, so that its PID and group can't be reused."""
     if hasattr(os, "waitid"):
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     return table.is_zombie(pid)  # macOS before Python 3.13

@@ -38,7 +38,7 @@ def not_ignored(numbers: Iterable[signal.Signals]) -> set[signal.Signals]:
 
 
 def send_to_manager(text: bytes) -> bool:
-    """Send a message to the service manager through the guardian: by default the manager ignores other processes."""
+    """Send a message through the guardian: by default, the service manager ignores messages from other processes."""
     if _speaking < 0 or os.getppid() != _guardian:
         return False
     try:

@@ -30,7 +30,7 @@ class Ledger:
         self._write()
 
     def sync(self) -> None:
-        """Flush the ledger to disk: before the first agent, and while each agent works.
+        """Flush the ledger to disk. Called before the first agent starts, and while each agent works.
 
         A power cut that loses a PID has also ended its process; a crash loses nothing that was written.
         """
@@ -134,7 +134,7 @@ def _recorded(calls: list[Any]) -> dict[int, object]:
 
 
 class _RunProcesses:
-    """Finds a run's processes: those in the ledger, their groups, sessions and descendants, and all marked ones.
+    """Finds a run's processes: those in the ledger, their groups, sessions and descendants, and those with its mark.
 
     A group or session ID identifies the run's processes only while its leader runs, since it can be reused later. So
     groups and sessions are searched once, and each process found is identified by its own start time from then on.

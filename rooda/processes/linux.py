@@ -24,7 +24,10 @@ _CLONE_NEWUSER, _CLONE_NEWNET, _NS_GET_USERNS = 0x10000000, 0x40000000, 0xB701
 
 
 def join_network(pid: int) -> None:
-    """Move this process into the network of another one, which this user started in a sandbox; OSError on failure."""
+    """Move this process into the network of `pid`, a process that this user started in a sandbox.
+
+    Raises OSError on failure.
+    """
     network = files.open_proc(f"/proc/{pid}/ns/net")
     owner = libc("ioctl", network, _NS_GET_USERNS)
     if owner is None or owner < 0:

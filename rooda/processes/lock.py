@@ -1,6 +1,7 @@
-"""Holds a file lock per loop until the process ends. The file describes the owner and the processes it started.
+"""Holds a file lock per loop until the process ends.
 
-An agent can delete `.rooda`, so a second lock is held in the user's state folder. Its file, too, describes the owner.
+The lock's file describes its owner and the processes that the owner started. An agent can delete `.rooda`, so a second
+lock is held in the user's state folder; its file also describes the owner.
 """
 
 import binascii
@@ -31,7 +32,10 @@ class Lock:
         self.problem = second.problem
 
     def write_owner(self) -> None:
-        """Write the owner to the lock file. Keep the last run's ledger: rooda may ask the user before a run starts."""
+        """Write the owner to the lock file.
+
+        Keeps the ledger of the last run, because rooda may ask the user before a run starts.
+        """
         us = _own_identity()
         calls = self.before.get("calls", []) if self.before.get("boot") == us["boot"] else []
         self._facts = {**us, "run": self.before.get("run"), "calls": calls}
@@ -39,7 +43,7 @@ class Lock:
         self._write()
 
     def note(self, run: str, calls: list[dict[str, Any]]) -> None:
-        """Write the ledger: the processes that this run has started and not ended. Any crash leaves it readable."""
+        """Write the ledger: the processes that this run has started and not ended. A crash leaves the file readable."""
         begins = self._facts.get("run") != run
         self._facts = {**(self._facts or _own_identity()), "run": run, "calls": calls}
         if begins:
@@ -109,7 +113,7 @@ class _Second:
 
 @contextmanager
 def asking(held: Lock | None) -> Iterator[None]:
-    """Note in the lock that its owner asks the user a question: until the answer no run starts."""
+    """Record in the lock that, during this block, its owner waits for the user's answer and starts no run."""
     _note_asking(held, True)
     try:
         yield
@@ -126,8 +130,8 @@ def _note_asking(held: Lock | None, asks: bool) -> None:
 def acquire(path: str) -> Lock | None:
     """Return the lock, or None if a live process holds it. Raises OSError if the file can't be created.
 
-    The second lock is taken first: a start that is refused must never hold the first one, which the running loop may
-    be about to create again.
+    The second lock is taken first: a start that is refused must never hold the first lock, because the running loop may
+    be about to create it again.
     """
     second = _acquire_second(path)
     if second is None:
@@ -157,12 +161,12 @@ def _acquire_second(path: str) -> _Second | None:
 
 
 def acquire_briefly(path: str) -> int:
-    """Take only this lock, not also the one in the user's state folder; return its descriptor, or -1 if it is held."""
+    """Take this lock without the second one in the user's state folder; return its descriptor, or -1 if it is held."""
     return _locked(path)
 
 
 def hold(path: str, seconds: float) -> int:
-    """Take a lock file outside of a workspace; return its descriptor, which releases it when closed.
+    """Lock a file outside of a workspace; return its descriptor. Closing the descriptor releases the lock.
 
     Raises OSError if it can't be opened, or if another process holds it for all of `seconds`.
     """

@@ -125,7 +125,7 @@ def _forked(work: Callable[[], None], *kept: socket.socket) -> int:
 
 
 def _close_others(kept: Collection[int]) -> None:
-    """Close all descriptors but `kept`, such as the lock's, and let stdin, stdout and stderr be /dev/null."""
+    """Redirect stdin, stdout and stderr to /dev/null; close other descriptors, such as the lock's, except `kept`."""
     null = os.open(os.devnull, os.O_RDWR)
     for number in range(3):
         os.dup2(null, number)
@@ -147,7 +147,7 @@ class _Door(NamedTuple):
 
 
 def _serve(line: socket.socket) -> None:
-    """Serve orders of the loop and connections from sandboxes, until the loop closes its end of `line`."""
+    """Serve orders from the loop and connections from sandboxes, until the loop closes its end of `line`."""
     os.setsid()  # so that Ctrl+C at a terminal does not reach it
     doors: list[_Door] = []
     children: set[int] = set()
@@ -230,7 +230,7 @@ def _accept(line: socket.socket, door: _Door, children: set[int]) -> None:
 
 
 def _connect(line: socket.socket, client: socket.socket, door: _Door) -> None:
-    """Relay a client to the door's target, or to the host that it requests if the rules allow it, until both close."""
+    """Relay data between a client and the door's target or, if the rules allow it, the host that it requests."""
     first = b""
     client.settimeout(_CONNECT)
     try:

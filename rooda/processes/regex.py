@@ -19,7 +19,10 @@ sys.exit(0 if re.search(pattern, text, re.MULTILINE) else 1)
 
 
 def search(pattern: str, text: str, timeout: float) -> str:
-    """Search for a pattern; return "found", "missing" (or invalid) or "timed out". Raises Interrupted on a signal."""
+    """Search for a pattern; return "found", "missing" or "timed out".
+
+    An invalid pattern counts as missing. Raises Interrupted on a signal.
+    """
     try:
         with warnings.catch_warnings(action="ignore"):
             compiled = re.compile(pattern, re.MULTILINE)
@@ -35,7 +38,7 @@ def search(pattern: str, text: str, timeout: float) -> str:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """True if the pattern is found; False also on a timeout or a signal."""
+    """True if the pattern is found. An invalid pattern, a timeout and a signal count as not found."""
     try:
         return search(pattern, text, PATIENCE) == "found"
     except Interrupted:

@@ -26,7 +26,7 @@ READ, WRITE, EMPTY, SEALED, NOTHING = "read", "write", "empty folder", "empty re
 
 
 class Mount(NamedTuple):
-    """One path in the sandbox. `source`: the path outside of the sandbox, if it is another one."""
+    """One path in the sandbox. `source`: the path outside of the sandbox, if it is different."""
 
     how: str
     path: str
@@ -34,7 +34,7 @@ class Mount(NamedTuple):
 
 
 def words_of(mounts: Iterable[Mount], folder: str, network: bool) -> list[str]:
-    """Return bubblewrap's options. Mounts are ordered by depth, so that one below another is made after it."""
+    """Return bubblewrap's options. Mounts are ordered by depth, so that each comes after the mounts above it."""
     words = [*_NAMESPACES, *_CAPABILITIES, *(() if network else ("--unshare-net",))]
     words += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *_proc()]
     ordered = sorted(mounts, key=lambda mount: mount.path.rstrip("/").count("/"))
@@ -54,7 +54,7 @@ def _words(mount: Mount) -> tuple[str, ...]:
 
 @cache
 def empty_file() -> str:
-    """Return the path of an empty file to mount over others. /dev/null would not do: mounted, it can't be opened."""
+    """Return the path of an empty file to mount over other files. A mounted /dev/null could not be opened."""
     path = os.path.join(dirs.make_state(), "empty")
     if not os.path.lexists(path):
         files.replace(path, b"", 0o400, synced=False)
@@ -72,7 +72,7 @@ def _proc() -> list[str]:
 def hidden(spared: Sequence[str]) -> list[Mount]:
     """Return mounts that hide the folders of users, sockets of services, and files that only root may read.
 
-    `spared`: folders whose sockets stay as they are.
+    `spared`: folders whose sockets are not hidden.
     """
     found = [Mount(EMPTY, path) for path in HIDDEN if os.path.isdir(path) and not os.path.islink(path)]
     for path in sockets()[:MOST_SOCKETS]:
@@ -85,7 +85,7 @@ def hidden(spared: Sequence[str]) -> list[Mount]:
 
 
 def sockets() -> list[str]:
-    """Return the real paths of the Unix sockets on which something listens; no namespace hides these."""
+    """Return the real paths of the Unix sockets on which a process listens. No namespace hides these sockets."""
     try:
         rows = files.to_text(files.read_long_proc("/proc/net/unix")).splitlines()[1:]
     except OSError:

@@ -34,7 +34,7 @@ class Signals:
     """A context manager that counts signals; its `wait` sleeps until a signal, a child's exit or a timeout.
 
     A signal may arrive directly, through the guardian, or both ways if it was sent to the whole process group. For
-    each kind the larger of the two counts is the number sent.
+    each kind of signal, the larger of the two counts is the number of signals sent.
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class Signals:
 
     @property
     def suspended(self) -> bool:
-        """True if Ctrl+Z was not followed by `fg` or by an ending signal."""
+        """True after Ctrl+Z, until `fg` or an ending signal arrives."""
         if self._stop_pending:
             self._read_stop_signals()
         return self._suspended and not self.first
@@ -136,7 +136,7 @@ class Signals:
         return [descriptor for descriptor, _ in ready]
 
     def _read_stop_signals(self) -> None:
-        """Read Ctrl+Z and `fg` in order of arrival from the wake-up pipe; Python runs handlers by signal number."""
+        """Read Ctrl+Z and `fg` from the wake-up pipe, in order of arrival; Python calls handlers by signal number."""
         try:
             while numbers := os.read(self._read, 4096):
                 for number in numbers:
@@ -233,7 +233,7 @@ class SignalsFromNow:
 
 
 class ForwardingChild:
-    """Forwards ending signals to a child process. Fork it inside the with-block, so that no signal is lost.
+    """Forwards ending signals to a child process. The caller forks inside the with-block, so that no signal is lost.
 
     Used by `--detach`: a signal to the command before the run has started ends the run too.
     """
@@ -266,7 +266,7 @@ SignalSender = Callable[[dict[str, object]], bool]  # sends a signal only if the
 
 
 def terminate(facts: dict[str, object]) -> bool:
-    """Send SIGTERM to a process, then SIGCONT, since a stopped process does not handle SIGTERM."""
+    """Send a process SIGTERM, then SIGCONT, since a stopped process does not handle SIGTERM; False if that fails."""
     return _send(facts, signal.SIGTERM, signal.SIGCONT)
 
 

@@ -72,7 +72,7 @@ class Limits:
         return "", min(looks, default=None)
 
     def _exceeds(self, most: Most, now: float) -> bool:
-        """Check what the process and its descendants use, and keep a sentence about a limit that they exceed."""
+        """True if the process and its descendants exceed a resource limit; `exceeded` then describes it."""
         if now - self._measured < RESOURCE_LOOK:
             return False
         self._measured = now
@@ -165,7 +165,7 @@ class ProcessResult(NamedTuple):
 
 
 class Periodic(NamedTuple):
-    """Work to do at intervals while a process runs; without any, rooda sleeps until something happens."""
+    """Work to do at intervals while a process runs. Without periodic work, rooda sleeps until something happens."""
 
     every: float
     work: Callable[[], None]
@@ -224,7 +224,7 @@ class _Task:
     def look(self, impatient: bool, everything: bool) -> float | None:
         """Enforce the limits and return the seconds until the next check.
 
-        `impatient` skips the grace. `everything`: all processes below rooda belong to tasks that are ending.
+        `impatient`: skip the grace. `everything`: true if all processes below rooda belong to tasks that are ending.
         """
         if not self._reason:
             reason, pause = self.limits.due()
@@ -374,7 +374,7 @@ def _not_started(problem: OSError | ValueError, spec: Spec) -> ProcessResult:
 
 
 def _watch(tasks: Sequence[_Task], signals: SignalSource, periodic: Periodic | None) -> None:
-    """Wait until all tasks have ended: handle exits, signals and limits. A signal just before the start counts."""
+    """Wait until all tasks have ended: handle exits, signals and limits. Signals from before the start count too."""
     while running := _still_running(tasks):
         if signals.count:
             _begin_to_stop(running, signals)

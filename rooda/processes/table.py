@@ -151,7 +151,7 @@ def is_stopped(pid: object) -> bool:
 
 
 def stopped_states(pid: object) -> set[bool]:
-    """Return `is_stopped` of the process and its children, as a set; for a run, of the guardian and the loop."""
+    """Return the set of `is_stopped` for a process and its children; for a run, these are the guardian and the loop."""
     return {is_stopped(each) for each in [pid, *children(pid)]} if isinstance(pid, int) else set()
 
 
@@ -192,7 +192,7 @@ def _psutil_marked(run: str) -> list[int]:
 
 
 def identity_of(pid: int) -> dict[str, object]:
-    """Return PID, start time and boot of a live process; the start time is None if unknown."""
+    """Return the PID, the start time and the boot of a live process; the start time is None if unknown."""
     return {"pid": pid, "start": start_of(pid), "boot": boot()}
 
 
