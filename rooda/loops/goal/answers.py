@@ -76,7 +76,7 @@ def _block_line(text: str) -> str:
 
 
 def redacted(claim: Claim, stars: Callable[[str], str]) -> Claim:
-    """Redact the claim's free text with `stars`; keep names of criteria and files, because rooda looks them up."""
+    """Mask secrets in the claim's free text with `stars`; keep names of criteria and files, which rooda looks up."""
     return claim._replace(
         next=stars(claim.next),
         alt=stars(claim.alt),
@@ -184,13 +184,13 @@ _ITEM = re.compile(r"^[ \t]*+(?:[-*+]|\d++[.)])[ \t]++(\S.*)$", re.MULTILINE)
 
 
 def read_precheck(text: str) -> tuple[str, ...]:
-    """Return one line per misreading: the amended text that rules it out if there is one, else its name."""
+    """Return one line per misreading in a pre-check: the amended text that rules it out, else the misreading's name."""
     found = _of_json(text) or _of_blocks(text) or [_precheck_line(item) for item in _ITEM.findall(text)]
     return tuple(dict.fromkeys(filter(None, found)))[:MOST]
 
 
 def must_nots(text: str) -> int:
-    """Count the prohibitions, except in lines that quote the specification or describe a misreading."""
+    """Count the prohibitions in a pre-check, ignoring lines that quote the specification or describe a misreading."""
     return len(_FORBIDS.findall(_THEIRS.sub("", text)))
 
 
@@ -229,7 +229,10 @@ LONGEST = 200  # most characters of an entry that the judge worded itself
 
 
 def read_ruling(text: str, entries: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the entries that a judge calls violated, unknown ones in the judge's words; None for unusable answers."""
+    """Return the entries that a judge calls violated; None if the answer is unusable.
+
+    An entry that rooda doesn't know is returned in the judge's words.
+    """
     answer = find_json(text) or {}
     named = answer.get("violated")
     if named is True:  # the judge doesn't say which entry is violated, so all are

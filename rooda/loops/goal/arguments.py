@@ -151,7 +151,7 @@ def _trusted_plan(prepared: Prepared, where: Where, path: str | None) -> Plan | 
 
 
 def shape_source(where: Where) -> Source:
-    """Return SHAPE.md as a source of commands, which somebody else may have committed."""
+    """Return SHAPE.md as a source of commands to trust, because somebody else may have committed the file."""
     path = os.path.abspath(Place(where.workspace).shape)
     return Source(path, lambda data: _facts(path, read_shape(files.to_text(data))))
 
@@ -183,7 +183,7 @@ def plan_option(where: Where, path: str | None) -> Plan | None:
 
 
 def _written_plan(text: str, name: str = "") -> Plan:
-    """Read a user's plan: JSON with criteria, steps or scores, else a list of tasks. Raises UnknownForm if neither."""
+    """Read a user's plan: JSON with criteria, steps or scores, or a task list; raise UnknownForm if it is neither."""
     found = None
     if text.lstrip().startswith("{"):
         try:

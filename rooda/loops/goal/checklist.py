@@ -53,7 +53,7 @@ def report_scores(world: World, draft: Draft, shape: str) -> None:
 
 
 def clarify(world: World, draft: Draft, rounds: int) -> str:
-    """Ask the user to clarify the intent and return the answers; without them, write a template and raise NotReady."""
+    """Ask the user to clarify the intent; return the answers. Without answers, write a template and raise NotReady."""
     if rounds > ROUNDS or not world.attended():
         path = world.write_note("intent.md", intent_template(draft))
         raise NotReady(
@@ -150,7 +150,10 @@ def report_plan(world: World, state: GoalState, draft: Draft) -> None:
 
 
 def precheck(world: World, request: Request, state: GoalState) -> GoalState:
-    """Run the adversarial pre-check if the work is hard to undo; raise NotReady if it finds too few misreadings."""
+    """Run the adversarial pre-check if the work is hard to undo or `--high-stakes` is set.
+
+    Raise NotReady if nothing verifies a criterion, or if the pre-check finds too few misreadings or prohibitions.
+    """
     brief = state.brief
     if brief.reversibility != "1" and not request.high_stakes:
         return state

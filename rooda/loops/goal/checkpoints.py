@@ -30,7 +30,7 @@ def _users_repository(workspace: str) -> Repo | None:
 
 
 def _private_repository(workspace: str) -> Repo:
-    """Return a private repository, created if missing, so that judges get a diff if the user has no repository."""
+    """Return a private repository, created if missing; it gives judges a diff if the user has no repository."""
     folder = os.path.join(workspace, ".rooda", "goal.git")
     repo = Repo(workspace, workspace, "", folder, folder, separate=True)
     if repo.run("rev-parse", "--git-dir").code:
@@ -41,7 +41,7 @@ def _private_repository(workspace: str) -> Repo:
 
 @cache
 def _private_files(repo: Repo, everything: bool = False) -> PrivateFiles | None:
-    """Return the private files to leave out of snapshots, listed once per session; None if nothing is left out."""
+    """Return the private files that snapshots omit, listed once per session; None if `everything` is set."""
     return None if everything else PrivateFiles(repo, kept=True)
 
 
@@ -119,7 +119,7 @@ def diff(workspace: str, base: str, everything: bool, *options: str) -> str:
 
 
 def ignored(workspace: str, paths: list[str]) -> set[str]:
-    """Return the paths that git ignores."""
+    """Return those of the given paths that git ignores."""
     words = ["--no-literal-pathspecs", "check-ignore", "-z", "--stdin"]
     done = command.run(words, workspace, stdin=nul_terminated(paths)) if paths else None
     return {path for path in files.to_text(done.out).split("\0") if path} if done else set()

@@ -12,7 +12,7 @@ from rooda.settings.where import where, with_typed
 
 
 def _verb(name: str, work: str, about: str, *params: click.Parameter) -> click.Command:
-    """Return a command that imports and calls `work`, a "module:function" of this package, when it is run."""
+    """Return a command that, when run, imports and calls `work`, a "module:function" of this package."""
 
     @click.pass_context
     def called(ctx: click.Context, /, **typed: Any) -> int:
@@ -45,13 +45,13 @@ class _Dollars(click.FloatRange):
 
 
 def _limits() -> list[click.Parameter]:
-    """Return the options of a start for the iteration limit and the budget."""
+    """Return the options of `rooda goal run` that limit iterations and cost."""
     limits = options.of(OWN, "limit", max_iterations=_COUNT, budget=_Dollars())
     return [*limits, _force()]
 
 
 def _more() -> list[click.Parameter]:
-    """Return the options of a resume that set or raise the limits."""
+    """Return the options of `rooda goal continue` that set or raise the limits on iterations and cost."""
     return [
         click.Option(["-n", "--max-iterations"], type=_COUNT, metavar="N", help="At most N iterations in all."),
         click.Option(["--iterations"], type=_COUNT, metavar="N", help="Raise the iteration limit by N."),

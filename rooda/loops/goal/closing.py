@@ -19,7 +19,7 @@ Read: TypeAlias = Callable[[str], tuple[T, str]]  # returns the ruling in an ans
 
 
 def conclude(state: GoalState, world: World, claim: Claim, iteration: int) -> GoalState:
-    """Check all criteria once more; return the goal completed, paused, or with its criteria still unmet."""
+    """Check all criteria once more; return the state of the goal: completed, paused or still in progress."""
     found = world.verify(runnable(state.brief.criteria), iteration)
     state = mark_verified(state, found, iteration)
     late = [each for each in state.brief.criteria if each.kind == REVIEW and state.mark(each.name).valid < iteration]
@@ -46,7 +46,7 @@ def claims_all(claim: Claim, names: list[str]) -> bool:
 
 
 def confirm(state: GoalState, world: World) -> GoalState:
-    """Complete the goal; if gates are on, tests changed or mustNot entries are unchecked, ask the user first."""
+    """Complete the goal; ask the user first if gates are on, tests have changed, or mustNot entries are unchecked."""
     changed = world.changed_files(state.tests)
     state = state._replace(tests_changed=changed)
     doubtful = bool(changed or state.untold)
@@ -128,7 +128,7 @@ def with_mark(state: GoalState, name: str, met: bool, achieved: str, evidence: s
 
 
 def judge(state: GoalState, world: World, criteria: list[Criterion], iteration: int) -> GoalState:
-    """Have an agent judge each criterion from the diff; a quote that isn't in the diff counts as not met."""
+    """Have an agent judge each criterion from the diff; without a quote from the diff, the criterion is not met."""
     for criterion in criteria:
         diff = diff_for_judge(state, world, criterion.name)
         values = {"criterion": criterion.name, "diff": prompts.diff_for_prompt(diff)}
@@ -142,7 +142,7 @@ def judge(state: GoalState, world: World, criteria: list[Criterion], iteration: 
 def ask_judge(
     state: GoalState, world: World, iteration: int, template: str, values: dict[str, str], of: str, read: "Read[T]"
 ) -> "tuple[GoalState, tuple[T, str], str]":
-    """Ask a judge, at most twice, for a usable answer; return the state, the ruling with its fault, and the answer."""
+    """Ask a judge, and again if the answer is unusable; return the state, the ruling with its fault, and the answer."""
     prompt = prompts.filled(world.template, template, values)
     for again in (False, True):
         result = world.ask("judge", iteration, prompt)
@@ -160,7 +160,7 @@ def ask_judge(
 
 
 def read_verdict(diff: str, text: str) -> tuple[bool, str]:
-    """Read a judge's ruling on one criterion; return whether it is met, and the answer's fault, "" if none."""
+    """Read a judge's ruling on a criterion; return whether the criterion is met, and the answer's fault, "" if none."""
     answer = answers.find_json(text)
     if answer is None:
         return False, "it is not JSON"
@@ -185,7 +185,10 @@ def diff_for_judge(state: GoalState, world: World, of: str) -> str:
 
 
 def check_must_not(state: GoalState, world: World, iteration: int) -> tuple[GoalState, tuple[str, ...]]:
-    """Check mustNot entries by command; if enabled, a judge checks those without one. Return state and violations."""
+    """Check the mustNot entries; return the new state and the violated entries.
+
+    Run the commands first. If no command finds a violation and judging is on, a judge checks the entries without one.
+    """
     entries = [each for each in state.brief.mustNot if each.violated_if]
     violations = world.violations(entries, iteration) if entries else Violations()
     state = state._replace(untold=violations.unknown)
@@ -202,7 +205,7 @@ def check_must_not(state: GoalState, world: World, iteration: int) -> tuple[Goal
 
 
 def read_ruling(entries: list[str], text: str) -> tuple[tuple[str, ...], str]:
-    """Read a judge's ruling on the mustNot entries; return the violated ones, and the answer's fault, "" if none."""
+    """Read a judge's ruling on mustNot entries; return the violated entries, and the answer's fault, "" if none."""
     named = answers.read_ruling(text, entries)
     if named is None:
         return (), "it is not JSON" if answers.find_json(text) is None else "`violated` is not a list of the entries"

@@ -132,7 +132,7 @@ def _end_goal(place: Place, state: GoalState, keep: bool) -> None:
 
 
 def stop_check(where: Where, typed: Json) -> int:
-    """Print the stop hook's answer; always valid JSON and exit code 0, because a hook must not fail."""
+    """Print the stop hook's answer, which is always valid JSON, and return 0, because a hook must not fail."""
     path = os.path.join(where.workspace, typed["file"]) if typed["file"] else Place(where.workspace).state
     say(json.dumps(answer(path), ensure_ascii=False))
     return OK
@@ -219,7 +219,7 @@ def score(where: Where, typed: Json) -> int:
 
 
 def planned(world: World, spec: str, enough: Callable[[Plan], bool]) -> tuple[Plan, CallResult]:
-    """Ask the agent for a plan at most twice, until `enough` accepts it; return it with the last call's result."""
+    """Ask the agent for a plan, at most twice, until `enough` accepts one; return the last plan and its call result."""
     prompt = plan_prompt(world, Request(spec), scoring.workflow(spec), "", [])
     for attempt in range(1, TRIES + 1):
         result = call_agent(world, "plan", attempt, prompt)

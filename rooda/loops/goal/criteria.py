@@ -1,4 +1,4 @@
-"""Defines success criteria: how each is verified, whether its output meets the expectation, and its evidence."""
+"""Defines success criteria: how each is verified, what its command's output must show, and where its evidence is."""
 
 import operator
 import re
@@ -50,7 +50,7 @@ def plain(word: str) -> str:
 
 
 def verdict(criteria: tuple[Criterion, ...], marks: tuple[Mark, ...], reversibility: str) -> str:
-    """Return the verdict of the weakest criterion; MONITOR at best if the work is hard to undo."""
+    """Return the goal's verdict, which its weakest criterion decides; at best MONITOR if the work is hard to undo."""
     achieved = {plain(mark.verification) if mark.met else "" for mark in marks}
     if not criteria or not achieved <= {*SHOWING}:
         return RESEARCH
@@ -58,7 +58,7 @@ def verdict(criteria: tuple[Criterion, ...], marks: tuple[Mark, ...], reversibil
 
 
 def used(marks: tuple[Mark, ...]) -> list[str]:
-    """Return the types by which criteria were verified, in order of first use."""
+    """Return the verification types of the met criteria, in order of first use; omit assumptions."""
     words = [plain(mark.verification) for mark in marks if mark.met]
     return [word for word in dict.fromkeys(words) if word in SHOWING]
 
@@ -72,8 +72,8 @@ def claimed(criteria: tuple[Criterion, ...], marks: tuple[Mark, ...]) -> tuple[s
 def evidence_name(iteration: int | str, criterion: str, encoding: str = "utf-8") -> str:
     """Return the file name of a criterion's evidence, such as `3-tests pass.txt`.
 
-    A name that had to be changed ends with a checksum to stay unique. `encoding` is that of file names, which may be
-    only ASCII in a C locale.
+    A name that had to be changed ends with a checksum that keeps it unique. `encoding`: the encoding of file names,
+    which may be ASCII in a C locale.
     """
     from zlib import crc32
 
@@ -115,7 +115,7 @@ def fault(expect: str) -> str:
 
 
 def holds(expect: str, output: str, finds: Callable[[str, str], bool]) -> bool:
-    """True if the output meets the expectation or there is none; `finds` searches for a pattern with a timeout."""
+    """True if the expectation is empty or the output meets it; `finds` searches for a pattern with a timeout."""
     if not expect:
         return True
     bound = _BOUND.match(expect)

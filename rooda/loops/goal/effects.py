@@ -65,7 +65,7 @@ class Asker:
         return questions.at_terminal() and not self._headless
 
     def answer(self, question: str, hint: str, accepts: Callable[[str], bool]) -> str | None:
-        """Return y, n or another answer that `accepts` allows (any line if `hint` is empty); None for no answer."""
+        """Return y, n or another answer that `accepts` allows; any line if `hint` is empty; None for no answer."""
         if self._headless:
             return None
         terminal = questions.at_terminal()
@@ -189,7 +189,7 @@ class Effects(World):
         return self._asker.attended()
 
     def ask_user(self, question: Question) -> str | None:
-        """Answer the question with --yes, or ask the user at the terminal or over a pipe."""
+        """Return y if --yes answers the question; otherwise ask the user at the terminal or over a pipe."""
         answered = bool(self._yes) and question.gate in CONFIRMATIONS
         self.emit(
             QuestionAsked(
@@ -254,7 +254,7 @@ class Effects(World):
         return Violations(true, tuple(unknown))
 
     def missing_programs(self, commands: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the missing programs by command name; omit those in the workspace, which the work may create."""
+        """Map the name of each command whose program is missing to that program; omit programs in the workspace."""
         found = {name: gate_programs.missing(command, self._workspace) for name, command in commands.items()}
         return {name: word for name, word in found.items() if word and not gate_programs.is_relative(word)}
 
@@ -313,7 +313,7 @@ class Effects(World):
 
 
 def is_d(word: str) -> bool:
-    """True if the answer, `d`, asks to see the diff."""
+    """True if the answer is `d` or `diff`, which asks to see the diff."""
     return word.strip().lower() in ("d", "diff")
 
 
@@ -323,7 +323,7 @@ def hold_folder(path: str) -> int:
 
 
 def folder_replaced(descriptor: int, path: str) -> bool:
-    """Close the open folder; True if the path no longer names it."""
+    """Close the open folder; return True if the path now names another folder or nothing."""
     try:
         return not os.path.samestat(os.fstat(descriptor), os.stat(path))
     except OSError:
@@ -387,7 +387,7 @@ def _cost(agent: Agent, reply: Reply, answer: answers.Answer, size: int, per_cal
 
 
 def _error(reply: Reply, text: str) -> str:
-    """Return the CLI's error message, else the last error line of stderr, else of stdout."""
+    """Return the CLI's error message, else the last error line of stderr, else that of the agent's message."""
     if reply.note or reply.message:
         return rules.last_error(reply.note or reply.message)
     errors = _stderr_end(reply)

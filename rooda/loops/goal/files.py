@@ -76,7 +76,7 @@ REQUESTS = ("pause", "cancel")
 
 
 def write_request(place: Place, word: str) -> None:
-    """Write a signed request, which the loop reads after the running iteration."""
+    """Write a signed request, which the loop reads after the current iteration."""
     files.write(place.request, signing.signed(what_is_requested(place.workspace), requested(word)) + b"\n")
 
 
@@ -91,7 +91,7 @@ def what_is_requested(workspace: str) -> str:
 
 
 def make_ready(place: Place) -> None:
-    """Create the folder with a .gitignore for rooda's files; SHAPE.md is not ignored, as it belongs to the project."""
+    """Create `.loop` with a .gitignore for rooda's files, but not for SHAPE.md, which belongs to the project."""
     files.make_real_folder(place.workspace, os.path.basename(place.folder))
     path = place.file(".gitignore")
     if not os.path.lexists(path):
@@ -99,7 +99,7 @@ def make_ready(place: Place) -> None:
 
 
 def move_folders(place: Place) -> None:
-    """Rename folders in the places of the state files: rooda did not create them, and no file can replace them."""
+    """Rename any folder at the path of a state file: rooda did not create it, and a file can't replace a folder."""
     for path in (place.state, place.run, place.journal):
         if os.path.isdir(path) and not os.path.islink(path):
             files.set_aside(path, "agent")

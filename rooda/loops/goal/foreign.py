@@ -29,7 +29,7 @@ def is_ours(place: Place) -> bool:
 
 
 def find(place: Place) -> list[Foreign]:
-    """Return the files that rooda did not write and that are where a new goal's files belong."""
+    """Return the files that rooda did not write and whose paths a new goal needs."""
     if not os.path.lexists(place.folder):
         return []
     names = [name for name in (*STATES, *NOTES) if os.path.lexists(place.file(name))]
@@ -39,7 +39,7 @@ def find(place: Place) -> list[Foreign]:
 
 
 def _is_another_loops(place: Place) -> bool:
-    """True if the state file is that of another loop, rather than a damaged one of rooda."""
+    """True if the state file belongs to another tool's loop; False if it is this goal's, damaged or missing."""
     found = _parsed(_content(place.state))
     try:
         state = load(place)
@@ -50,7 +50,7 @@ def _is_another_loops(place: Place) -> bool:
 
 
 def describe(path: str) -> str:
-    """Return what is at a path, in a few words."""
+    """Describe in a few words what is at a path."""
     if os.path.islink(path):
         return "a link"
     if os.path.isdir(path):
@@ -80,12 +80,12 @@ def _steps(found: dict[str, Any]) -> str:
 
 
 def shown(place: Place) -> str:
-    """Return what a status shows of another tool's state file in `.loop`; "" if there is none or rooda has a goal."""
+    """Return how a status describes another tool's state file; "" if there is none or rooda has a goal here."""
     return "" if _has_goal(place) else "; ".join(f"{name}: {what}" for name, what in find(place) if "state" in name)
 
 
 def keep_state(place: Place) -> str:
-    """Before files are deleted, rename a state file that may not be rooda's; return the new path, "" if not renamed."""
+    """Rename a state file that may not be rooda's, so that it isn't deleted; return the new path, "" if not renamed."""
     unknown = not (_has_goal(place) or place.seal.exists) or bool(find(place))
     return files.set_aside(place.state, FOREIGN) if unknown and os.path.lexists(place.state) else ""
 
@@ -104,7 +104,7 @@ def refuse(place: Place) -> None:
 
 
 def require_yes(found: list[Foreign], yes: bool, attended: bool) -> None:
-    """Ask whether a new goal may take the places of these files; raise Undecided without a yes."""
+    """Ask the user whether to rename these files and start a new goal; raise Undecided unless the answer is yes."""
     if not found or yes:
         return
     rows = "\n".join(f"  {name}: {what}" for name, what in found)
@@ -120,7 +120,7 @@ def require_yes(found: list[Foreign], yes: bool, attended: bool) -> None:
 
 
 def keep(place: Place, found: list[Foreign], names: tuple[str, ...]) -> None:
-    """Rename those of the files that have one of these names, to keep them."""
+    """Rename the files in `found` whose names are in `names`, so that they are kept."""
     for each in found:
         path = os.path.join(place.workspace, each.name)
         if os.path.basename(path) in names and os.path.lexists(path):

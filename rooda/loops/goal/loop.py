@@ -106,7 +106,7 @@ def iterate(turns: Turns, state: GoalState, world: World) -> GoalState:
 
 
 def check_step(state: GoalState, result: CallResult, world: World) -> tuple[GoalState, StepOutcome]:
-    """Check the work of one call: first the mustNot entries, then the criteria if none is violated."""
+    """Check the work of one call: the mustNot entries and, if no entry is violated, the criteria."""
     number, claim = state.iteration + 1, answers.redacted(claim_of(result), world.redact)
     said = world.redact(prompts.last_words(answers.without_blocks(result.text)))
     state, violations = check_must_not(with_claim(state, claim)._replace(said=said), world, number)
@@ -178,7 +178,7 @@ def closed_iteration(before: GoalState, after: GoalState, outcome: StepOutcome, 
 
 
 def pause_or_gate(after: GoalState, outcome: StepOutcome) -> GoalState:
-    """Return the state with the reason to pause or the gate to ask, if any."""
+    """Set the reason for a pause or the gate whose question comes next, if either applies; return the state."""
     if after.status in (COMPLETED, FAILED):
         return after
     if outcome.violations:
@@ -245,7 +245,7 @@ def offer_more(turns: Turns, state: GoalState, ending: Ending, world: World) -> 
 
 
 def reopened(state: GoalState) -> GoalState:
-    """Return a paused goal's state for continuing: rooda asks its pending question again and resets its breaker."""
+    """Return the state with which a paused goal continues: its breaker is reset, and its pending question is due."""
     gate = WAITING.get(state.pause, state.gate)
     opened = reset_breaker(state, state.pause)
     return opened._replace(status=IN_PROGRESS, exit_signal=False, pause="", reason="", cause=None, gate=gate)

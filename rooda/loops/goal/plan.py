@@ -119,7 +119,7 @@ def _steps(value: Any, faults: list[str]) -> tuple[Step, ...]:
 
 
 def check_names(what: str, names: list[str], faults: list[str]) -> None:
-    """Add a fault for missing names and one for duplicate names."""
+    """Add to `faults` one fault for missing names and one for duplicate names. `what`: steps or criteria."""
     if not all(name and name.isprintable() for name in names):
         faults.append(f"{what} (one has no name)")
     if twice := {name for name in names if names.count(name) > 1}:
@@ -158,7 +158,7 @@ def merged(first: Iterable[Criterion], *more: Criterion) -> tuple[Criterion, ...
 
 
 def read_state(value: Mapping[str, Any]) -> Plan:
-    """Read the state file of a loop as a plan: its criteria, and the steps that are not completed."""
+    """Read a loop's state file as a plan that has the loop's criteria and its uncompleted steps."""
     status = value["criteriaStatus"]
     names = [*filter(None, map(text_of, value["criteria"]))]
     kinds = {name: entry.get("verification") for name, entry in status.items() if isinstance(entry, Mapping)}

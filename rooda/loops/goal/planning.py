@@ -65,7 +65,7 @@ class NotReady(Undecided):
 
 
 def draft_plan(world: World, request: Request, clarified: str = "", calls: tuple[CallResult, ...] = ()) -> Draft:
-    """Return a complete plan; raise NotReady with a list of the unclear items."""
+    """Return a complete plan, or raise NotReady with a list of the unclear items."""
     workflow = request.workflow or scoring.workflow(request.spec)
     shape = goal_shape.read_shape(world.shape_file()[0])
     complete = partial(complete_draft, request, workflow, shape, world.missing_programs)
@@ -91,7 +91,7 @@ def draft_plan(world: World, request: Request, clarified: str = "", calls: tuple
 
 
 def call_agent(world: World, kind: str, number: int, prompt: str) -> CallResult:
-    """Call the agent before the loop starts; wait out usage limits; raise if further calls would fail too."""
+    """Call the agent before the loop starts; wait out usage limits, and raise RoodaError if a retry would fail too."""
     while True:
         result = world.ask(kind, number, prompt)
         if world.signalled():
@@ -201,7 +201,7 @@ def complete_draft(
 
 
 def remarks(plan: Plan, criteria: tuple[Criterion, ...], workflow: str, shape: Shape, request: Request) -> list[str]:
-    """Return remarks on the plan's weak points for the user."""
+    """Return remarks for the user on the plan's weak points."""
     names = {each.name for each in criteria}
     used = [name for step in plan.steps for name in step.criteria]
     found = [

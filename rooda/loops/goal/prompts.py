@@ -20,7 +20,7 @@ FIND_CAUSE = "Find the root cause"
 
 
 def with_notes(prompt: str, notes: Sequence[str]) -> str:
-    """Return the prompt, after the notes that the user gave with `rooda say`, if any."""
+    """Prepend the notes that the user gave with `rooda say`, if any, to the prompt."""
     lines = [f"- {' '.join(note.split())}" for note in notes]
     return "\n".join(["## STATUS", "", "Notes from the user:", *lines, "", prompt]) if lines else prompt
 
@@ -175,7 +175,7 @@ def step_prompt(state: GoalState, world: World) -> str:
 
 
 def step_words(state: GoalState) -> str:
-    """Return the step to do now."""
+    """Return the current step's name; after the last step, an instruction to check the whole work."""
     if state.done >= len(state.steps):
         return "All steps are done. Check the whole work against the specification; do what is missing, if anything is."
     return step_name(state, state.step)
@@ -199,7 +199,7 @@ def step_list(state: GoalState) -> str:
 
 
 def asked(state: GoalState) -> str:
-    """Return what the user answered when asked what is missing, as an instruction."""
+    """Return the user's answers to "What is missing?" as an instruction for the agent; "" if there are none."""
     head = "The user has looked at the work and asks for this. Do it, as a part of the specification:\n\n"
     return head + bullets(state.instructions) if state.instructions else ""
 
@@ -239,7 +239,7 @@ def last_words(text: str) -> str:
 def shown_work(state: GoalState, world: World, base: str, since: int = 0) -> tuple[str, ...]:
     """Return the lines above a question about the work: changed files, the agent's words, and the evidence.
 
-    `since`: only evidence of this iteration and later.
+    `since`: the first iteration whose evidence is included.
     """
     changed = world.diffstat(base) if base else ()
     said = [f"  {line}" for line in state.said.splitlines()]
@@ -270,7 +270,7 @@ LONGEST_CHANGE = 100_000
 
 
 def filled(template: Template, name: str, values: Mapping[str, str]) -> str:
-    """Fill in a prompt template; its first line names the kind of call, like the variable ROODA_CALL."""
+    """Fill in a prompt template, and put a line above it that names the kind of call: `ROODA_CALL=KIND`."""
     kind = name.partition("-")[0]
     text = substitute(template(name), values, f"goal/{name}.md").strip("\n")
     return f"ROODA_CALL={kind}\n\n{squeezed(text)}\n"
@@ -302,7 +302,7 @@ def quoted(text: str) -> str:
 
 
 def diff_for_prompt(diff: str) -> str:
-    """Return the diff for a judge; a long one is cut, with a note on how much is missing."""
+    """Format the diff for a judge's prompt; cut a long diff, and note how many characters are missing."""
     more = cut_characters(diff)
     return f"{quoted(diff[:LONGEST_CHANGE])}\n\n(cut: {more} more characters are not shown)" if more else quoted(diff)
 
@@ -326,7 +326,7 @@ def method(criterion: Criterion) -> str:
 
 
 def criteria_list(criteria: Sequence[Criterion], met: Mapping[str, bool]) -> str:
-    """Return the criteria as a Markdown checklist; unmet ones with how they are verified."""
+    """Return the criteria as a Markdown checklist that also says how each unmet criterion is verified."""
     return bullets([f"[x] {each.name}" if met[each.name] else f"[ ] {each.name}: {method(each)}" for each in criteria])
 
 

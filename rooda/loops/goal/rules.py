@@ -55,7 +55,7 @@ def with_step(state: GoalState) -> GoalState:
 def affected(state: GoalState) -> list[Criterion]:
     """Return the criteria to verify after this step: its own, those that held, and those not tied to any step.
 
-    Criteria that held before any work are always included, so that one that fails counts as met once it holds again.
+    Criteria that held before any work are always included, so that rooda notices when a broken one holds again.
     """
     due = {*criteria_of_step(state, state.step), *state.brief.already}
     of_some = {name for step in state.brief.steps for name in step.criteria}
@@ -79,13 +79,13 @@ def mark_verified(state: GoalState, findings: Sequence[Finding], iteration: int)
 
 
 def updated_mark(mark: Mark, criterion: Criterion, met: bool, iteration: int, achieved: str = "") -> Mark:
-    """Return a criterion's mark with this result. `since`, an iteration, changes only if the result differs."""
+    """Return the mark with the new result `met`. Its `since` becomes this iteration only if the result has changed."""
     since = mark.since if mark.met == met else iteration
     return mark._replace(met=met, since=since, verification=achieved if met and achieved else criterion.verification)
 
 
 def mark_claimed(state: GoalState, claim: Claim, iteration: int) -> GoalState:
-    """Mark criteria without any check as the agent claims them; such a claim never completes the goal."""
+    """Mark criteria without a check as met or unmet, as the agent claims; the claim alone never completes the goal."""
     marks = list(state.marks)
     for place, criterion in enumerate(state.brief.criteria):
         if criterion.kind == ASSUMPTION and not claim.fault:
@@ -99,7 +99,7 @@ def claims(claim: Claim, name: str) -> bool:
 
 
 def accepted(state: GoalState, result: CallResult, claim: Claim) -> bool:
-    """True if the call succeeded and the step's criteria hold; when debugging, only with a known root cause.
+    """True if the call succeeded, the step's criteria hold and, when debugging, the root cause is known.
 
     For criteria without a check, the agent's claim counts.
     """
@@ -131,7 +131,7 @@ def add_cost(state: GoalState, result: CallResult) -> GoalState:
 
 
 def signature(state: GoalState, result: CallResult, findings: Sequence[Finding]) -> tuple[str, str]:
-    """Return this iteration's error, normalized for comparison with the previous one, and its line as printed."""
+    """Return this iteration's error in two forms: normalized, to compare it with the previous error, and as printed."""
     if not result.ok:
         said = f"{result.how}: {result.error}" if result.error else result.how
         return normalized(said), said
@@ -203,13 +203,13 @@ def open_breaker(state: GoalState, result: CallResult) -> tuple[str, str] | None
 
 
 def with_signal(ending: Ending, signal: int) -> Ending:
-    """Return the ending with the exit code of a signal that arrived while the user was asked whether to continue."""
+    """Return the ending; if a signal arrived while rooda asked whether to continue, give it that signal's exit code."""
     asks = signal and not ending.signal and ending.kind in OFFERED
     return ending._replace(code=code_of_signal(signal), signal=signal) if asks else ending
 
 
 def raise_limits(state: GoalState, kind: str) -> GoalState | None:
-    """Raise the limit by the amount that one continue adds; None if that needs --force-limits."""
+    """Raise the limit that caused the pause, as `rooda goal continue` does; None if that needs --force-limits."""
     budget, limit = round(state.budget + state.brief.allowance, 6), state.limit + state.brief.iterations
     if kind == Pause.BUDGET:
         return state._replace(budget=budget) if budget <= MOST_DOLLARS else None
@@ -227,7 +227,7 @@ def not_completed(state: GoalState, why: str) -> GoalState:
 
 
 def reset_breaker(state: GoalState, kind: str) -> GoalState:
-    """Reset the counter that caused a pause for this reason."""
+    """Reset the counter of the circuit breaker that caused a pause of this kind."""
     if kind == Pause.STUCK:
         return state._replace(stuck=0)
     if kind == Pause.ERROR:
@@ -280,7 +280,7 @@ INVALID = {"ok": True, "reason": "invalid state file"}
 
 
 def decide(state: Any) -> dict[str, Any]:
-    """Return the stop hook's answer: `ok` is true if the agent may stop. The hook's contract orders the checks."""
+    """Return the stop hook's answer: `ok` is true if the agent may stop. The hook's contract sets the checks' order."""
     if not isinstance(state, Mapping):
         return INVALID
     if state.get("status") in ("completed", "cancelled"):
@@ -302,7 +302,7 @@ def decide(state: Any) -> dict[str, Any]:
 
 
 def is_shown(entry: Mapping[str, Any]) -> bool:
-    """True if the criterion is verified by something that shows it holds, not by an assumption."""
+    """True if the criterion was verified by a command, an observation or a review, not by an assumption."""
     word = entry.get("verification")
     return isinstance(word, str) and plain(word) in SHOWING
 

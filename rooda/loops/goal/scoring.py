@@ -142,7 +142,7 @@ _VAGUE_END = re.compile(
 
 
 def score_words(spec: str) -> Scores:
-    """Score a specification by patterns, which are stricter than an agent so that rooda asks if in doubt."""
+    """Score a specification with patterns. They are stricter than an agent, so that rooda asks when in doubt."""
     return Scores(
         _score_match(_MEASURE, _DIRECTION, spec),
         _score_match(_PLACE, _AREA, spec),
@@ -191,7 +191,7 @@ _MIDDLE = re.compile(
 
 
 def workflow(spec: str) -> str:
-    """Return the workflow of the first keyword in the specification; A if there is none."""
+    """Return the workflow to which the first keyword in the specification belongs; A if it has no keyword."""
     found = _ANY.search(_unwrapped(spec))
     return found.lastgroup or "A" if found else "A"
 
@@ -203,7 +203,7 @@ def least_class(spec: str) -> str:
 
 
 def stricter(*classes: str) -> str:
-    """Return the reversibility class that is hardest to undo; 2B if none is known."""
+    """Return the strictest of these reversibility classes; 2B if none of them is valid."""
     known = [each for each in classes if each in CLASSES]
     return max(known, key=CLASSES.index) if known else "2B"
 

@@ -69,7 +69,10 @@ def _gathered(text: str) -> tuple[dict[str, list[_Item]], dict[str, tuple[str, s
 
 
 def _section(line: str) -> tuple[str, list[str]] | None:
-    """Return the section that starts on this line ("other" if unknown) and its inline list; None if none starts."""
+    """Return the section that starts on this line and its inline list; None if no section starts here.
+
+    An unknown section is called "other".
+    """
     found = _HEAD.match(line)
     if not found or _ITEM.match(line):
         return None
@@ -99,7 +102,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _row(cells: list[str], table: bool, methods: dict[str, tuple[str, str]]) -> bool:
-    """Add a row of the verification table to `methods`; return True from the header row on."""
+    """Add a row of the verification table to `methods`; return True if the header was this row or an earlier one."""
     if plain(cells[0]) == "criterion":
         return True
     if table and len(cells) > 1 and not set(cells[0]) <= set("-: "):
@@ -108,7 +111,7 @@ def _row(cells: list[str], table: bool, methods: dict[str, tuple[str, str]]) -> 
 
 
 def _read_method(line: str, methods: dict[str, tuple[str, str]]) -> None:
-    """Read `name: type`, `name: type (`command`)` or `name: `command``, with or without quotes and bullet."""
+    """Add a line such as `name: type (`command`)` or `name: `command`` to `methods`; bullet and quotes are optional."""
     found = _ITEM.match(line)
     text = (found[1] if found else line).strip()
     quoted = _QUOTED.match(text)
@@ -133,12 +136,12 @@ def _criterion(item: _Item, methods: dict[str, tuple[str, str]]) -> Criterion:
 
 
 def _word(kind: str) -> str:
-    """Return the type as written, or in rooda's spelling if it is known."""
+    """Return the verification type in rooda's spelling if rooda knows the type, else as written."""
     return plain(kind) if plain(kind) in KNOWN else kind
 
 
 def _command(method: str) -> tuple[str, str]:
-    """Return the command in backticks in a table cell, and the comparison after it (`>= 80`); "" if missing."""
+    """Return the backticked command in a table cell and the comparison after it, such as `>= 80`; "" if missing."""
     found = re.search(r"`([^`]+)`\s*([<>=!≤≥]+\s*\$?-?\.?\d(?:[\w.%/]|(?<=[eE])[+-])*)?", method)
     return (found[1].strip(), (found[2] or "").strip().rstrip(".")) if found else ("", "")
 

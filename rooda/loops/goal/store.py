@@ -56,7 +56,7 @@ class GoalStore:
         return Saved(self._known)
 
     def _limited(self, state: GoalState) -> GoalState:
-        """Return the state with the limits that the user has set, each new iteration limit applied only once."""
+        """Return the state with the limits that the user has set; apply each new iteration limit only once."""
         found = self._new_limits()
         limit, budget = int(found.get("iterations", 0)), max(found.get("cost", 0.0), state.budget)
         if limit and limit != self._limit_set:
@@ -138,14 +138,14 @@ class GoalStore:
             )
 
     def _keep_state_of_another_loop(self) -> None:
-        """Keep what replaced this goal's state file while no session ran, such as the state file of another tool."""
+        """Rename a file, such as another tool's, that replaced this goal's state file while no session ran."""
         if self._known is None or not os.path.lexists(self._place.state) or holds_state_of(self._place, self._known):
             return
         kept = os.path.relpath(files.set_aside(self._place.state, FOREIGN), self._place.workspace)
         self._emit(Problem(text=f"state.json did not belong to this goal. rooda has kept it as {kept}."))
 
     def _journal(self, state: GoalState, data: bytes) -> None:
-        """Write one line per iteration; a goal's first line replaces the journal of an earlier goal."""
+        """Write an iteration's line to the journal; a goal's first line replaces the journal of an earlier goal."""
         if self._journaled[0] == state.brief.run:
             self._append(state)
         else:
@@ -310,7 +310,7 @@ def _is_of(state: GoalState, data: bytes) -> bool:
 
 
 def sealed_files(place: Place) -> dict[str, bytes]:
-    """Return the sealed content: run.json, and the journal's last record in run.json's format."""
+    """Map paths to the content that the seal covers: run.json, and the journal's last record in run.json's format."""
     record = last_record(place)
     found = {place.journal: encode(record["run"], 2)} if record else {}
     try:
@@ -335,7 +335,7 @@ def _backup(place: Place, seal: Seal) -> GoalState | None:
 
 
 def last_record(place: Place) -> Json | None:
-    """Return the last complete record of the journal; None without one."""
+    """Return the journal's last complete record; None if there is none."""
     try:
         lines = files.read_ours(place.journal).splitlines()
     except OSError:

@@ -71,7 +71,7 @@ def lines(found: Json) -> list[str]:
 
 
 def _root_cause(found: Json) -> list[str]:
-    """Return the line with the root cause of a goal that debugs."""
+    """Return a line with the root cause if the goal's workflow is debugging; else no line."""
     return [f"  Root cause: {found['root_cause'] or 'not known yet'}"] if found["workflow"] == "B" else []
 
 

@@ -1,4 +1,4 @@
-"""Makes a plan of a user's list of tasks: steps in the order of what blocks them, and their criteria."""
+"""Turns a user's task list into a plan: one step per task, each after the tasks that block it, and their criteria."""
 
 from heapq import heappop, heappush
 from typing import NamedTuple
@@ -24,10 +24,11 @@ class Task(NamedTuple):
 
 
 def read_tasks(listed: TaskList, text: str = "") -> Plan:
-    """Return the plan for a list of tasks: a step per task, after the tasks that block it; each check is a criterion.
+    """Return the plan for a task list: a step per task, after the tasks that block it; each check becomes a criterion.
 
-    A task without checks is its own criterion, unless it has a heading. Done tasks get no step, and keep only criteria
-    with a command. `text`: the whole file, if its other words count for how reversible the work is.
+    A task without checks is its own criterion, except in a list of headings or user stories. A done task gets no step,
+    and only its checks with a command become criteria. `text`: the text whose words decide how reversible the work is;
+    by default, the tasks' own text.
     """
     written = [_task(item, listed.form) for item in listed.items]
     tasks = _ordered(written)
@@ -58,7 +59,10 @@ def _words(listed: TaskList) -> str:
 
 
 def _task(item: Item, form: str) -> Task:
-    """Return a task with its criteria. Only lists with ids of their own, such as `T-010`, have criteria in prose."""
+    """Return a task with its criteria.
+
+    A check without a command is an assumption under a heading such as `T-010`; otherwise an agent reviews it.
+    """
     prose = ASSUMPTION if form == HEADINGS and not item.id.lower().startswith("task") else REVIEW
     checks = item.acceptance or (() if form in (HEADINGS, STORIES) else (Check(item.title, "", item.done),))
     criteria = tuple(
@@ -70,7 +74,7 @@ def _task(item: Item, form: str) -> Task:
 
 
 def _boxes(tasks: list[Task], faults: list[str]) -> tuple[Criterion, ...]:
-    """Merge check boxes by name; several tasks may share one, but it can have only one command."""
+    """Merge the tasks' criteria by name. Tasks may share a criterion, but it may have only one command."""
     written = [each for task in tasks for each in task.criteria if each.command or not task.done]
     commands = {(each.name, each.command) for each in written if each.command}
     check_names("criteria", [name for name, _ in commands], faults)
@@ -82,7 +86,7 @@ def _boxes(tasks: list[Task], faults: list[str]) -> tuple[Criterion, ...]:
 
 
 def _ordered(tasks: list[Task]) -> list[Task]:
-    """Sort tasks so that each one follows its blockers; apart from that, keep the user's order.
+    """Sort tasks so that each task follows its blockers; otherwise keep the user's order.
 
     Omit tasks that are in a cycle or whose blocker is missing.
     """

@@ -152,7 +152,7 @@ WORDS = Words(lambda record: "goal", _cause, _next)
 
 
 def _is_cancelled(record: Json) -> bool:
-    """True if another terminal requested to cancel the goal."""
+    """True if the goal paused because another terminal requested its cancellation."""
     cause = cause_of(record)
     return cause is not None and cause.kind == "cancel"
 
@@ -178,7 +178,7 @@ def _info(*rows: str) -> list[Line]:
 
 
 def _rows(level: str, *rows: str) -> list[Line]:
-    """Return one line per row, with newlines escaped, so that no name chosen by an agent can fake a line of rooda."""
+    """Return one line per row, with newlines escaped, so that a name chosen by an agent can't fake a line of output."""
     return [Line(level, row.replace("\n", "\\n")) for row in rows]
 
 
@@ -287,7 +287,7 @@ _WORDS = {"exit": "the agent exited with {code}", "outcome": "{message}", "": "i
 
 
 def _why_scored(record: Json, past: Past) -> Iterator[Reason]:
-    """Explain why the goal started or asked the user: the score of the specification."""
+    """Explain, with the score of the specification, why the goal started or asked the user."""
     intent = record["shape"] == "Intent"
     rule = f"the specification scores {record['total']}/10: {record['shape']}"
     rule += "; below 5 rooda asks the user first" if intent else ""

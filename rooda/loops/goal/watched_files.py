@@ -25,7 +25,7 @@ MOST = 50_000  # most files watched
 
 
 def with_edit_watch(watch: "Watch", other: Periodic | None) -> Periodic:
-    """Combine the periodic file scan with the screen's periodic work."""
+    """Combine the periodic file scan with `other`, the screen's periodic work, if any."""
 
     def work() -> None:
         watch.look()
@@ -36,7 +36,7 @@ def with_edit_watch(watch: "Watch", other: Periodic | None) -> Periodic:
 
 
 def folders(top: str) -> Iterator[str]:
-    """Yield the folder and those below it, without tool folders such as .git and node_modules."""
+    """Yield the folder `top` and all folders below it, except tool folders such as .git and node_modules."""
     for place, _ in _walk(top):
         yield place
 

@@ -104,7 +104,7 @@ class World(Protocol):
         """Run each entry's command; return the violated entries (exit code 0) and the inconclusive ones."""
 
     def missing_programs(self, commands: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the commands whose program is not installed: each command's name with that program."""
+        """Map the name of each command whose program is missing to that program."""
 
     def template(self, name: str) -> str: ...
 
@@ -121,7 +121,7 @@ class World(Protocol):
         """True if the workspace is in a git repository, which checkpoints need."""
 
     def tree(self, everywhere: bool) -> str:
-        """Save the work tree as a git tree and return its hash; without a repository only if `everywhere`, else ""."""
+        """Save the work tree as a git tree and return its hash; "" without a repository, unless `everywhere` is set."""
 
     def diff(self, base: str) -> str:
         """Return the diff from the tree `base` to the work tree."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class _Start(click.Command):
-    """A procedure's command. It finds -n among the long options: click would first look for similar long ones."""
+    """A procedure's command. It adds -n to the long options; otherwise click first searches them for similar names."""
 
     def make_parser(self, ctx: click.Context) -> Any:
         parser: Any = super().make_parser(ctx)
@@ -38,7 +38,7 @@ class _Start(click.Command):
 def procedure_command(name: str, where: Where, words: Sequence[str]) -> click.Command:
     """Return a procedure's command.
 
-    Raises UsageProblem for an unknown name, unless `words` contains -C or --config, whose settings may define it.
+    Raise UsageProblem for an unknown name, unless `words` contains -C or --config, whose settings may define it.
     """
     found = configuration.load(where.workspace, where.config)
     if name in procedures.names(found):

@@ -78,7 +78,7 @@ class Effects(World):
             raise PromptProblem(what, "Free some disk space, or make the folder writable.") from None
 
     def _output_of(self, number: int, fragment: Fragment, label: str) -> str:
-        """Run the command of a fragment and return its output; if it failed, below a line that says why."""
+        """Run a fragment's command and return its output; if the command failed, begin with a line that says why."""
         from rooda.loops.procedure import feedback
         from rooda.loops.procedure.status import ends_of
 

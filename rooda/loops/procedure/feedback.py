@@ -98,17 +98,17 @@ class Past:
         return self.last.get("outcome") == "interrupted" or self.last.get("ended") in ("timeout", "idle", "resources")
 
     def results(self, gates: Sequence[Gate]) -> list[Json]:
-        """Return the last `gate.ended` of each of these gates; {} for one that has not run."""
+        """Return the last `gate.ended` of each given gate; {} for a gate that has not run."""
         names = [gate.name for gate in gates]
         return [self._verdicts.get((name, names[:place].count(name)), {}) for place, name in enumerate(names)]
 
     def failed(self, gates: Sequence[Gate]) -> list[Json]:
-        """Return the last `gate.ended` of each of these gates that failed."""
+        """Return the last `gate.ended` of each given gate whose last run failed."""
         return [each for each in self.results(gates) if each and each["verdict"] != PASS]
 
 
 class Left(NamedTuple):
-    """The run's limits and what it has used of them; the limits of a single call."""
+    """The run's limits, how much of them is used, and the limits of a single call."""
 
     used: BudgetUse = BudgetUse()
     call_seconds: float = 0.0  # 0 = no limit
@@ -141,7 +141,7 @@ class Facts(NamedTuple):
 
 
 def section(past: Past, gates: Sequence[Gate], facts: Facts) -> str:
-    """Return the STATUS section, which a prompt needs only for gates, notes or remarks, or after a failed iteration."""
+    """Return the STATUS section. It is needed only if there are gates, notes or remarks, or an iteration has failed."""
     notes = [f"- {_one_line(note)}" for note in facts.notes]
     parts = [
         HEAD,
@@ -216,7 +216,7 @@ def reasons(ended: Json) -> list[str]:
 
 
 def remarks(procedure: Procedure, last: Json) -> list[str]:
-    """Return what the settings `commit` and `on_red` mean for the agent; in a task, also that it may ask questions."""
+    """Return what `commit` and `on_red` mean for the agent and, in a task, that the agent may ask questions."""
     found = ["rooda commits your changes once all gates pass: do not commit."] if procedure.commit == "green" else []
     if last.get("undone"):
         what = f"The files that iteration {last['iteration'] + 1} changed are again as they were before it"
@@ -306,7 +306,7 @@ def fenced(text: str) -> str:
 
 
 def code(command: str) -> str:
-    """Return a command of one line as inline code."""
+    """Return a one-line command as inline code."""
     ticks = _ticks(command, 1)
     room = " " if command.startswith("`") or command.endswith("`") else ""
     return f"{ticks}{room}{command}{room}{ticks}"

@@ -42,7 +42,7 @@ def _of_project(workspace: str, commands: bool) -> "gates_md.Found | None":
 
 
 def problem(gate: Gate, workspace: str, baseline: bool = False) -> ConfigProblem | None:
-    """Return an error if the gate's program does not exist. With `baseline` a relative path may still be missing."""
+    """Return an error if the gate's program does not exist; with `baseline`, a relative path may still be missing."""
     from rooda.run import gate_programs
 
     name = gate_programs.missing(gate.command, workspace)

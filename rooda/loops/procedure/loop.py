@@ -268,7 +268,7 @@ def _further(turn: Turn) -> dict[str, Any]:
 def run_ended(state: OodaState, ending: Ending, start: OodaState, session: float, past: Progress = NOTHING) -> RunEnded:
     """Return the event that ends the run.
 
-    `session`: this session's wall time in seconds. Of earlier sessions, only the agents' run time is counted.
+    `session`: this session's wall time in seconds. For earlier sessions, only the agents' run time is counted.
     """
     return RunEnded(
         reason=ending.kind,

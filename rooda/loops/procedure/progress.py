@@ -152,7 +152,7 @@ def after(procedure: Procedure, past: Progress, seen: Seen, undone: bool = False
 
 
 def _with_blocked(procedure: Procedure, past: Progress, seen: Seen) -> Progress:
-    """Count promises of FAILURE in a row that left the work tree unchanged or, if unknown, gave the same reason."""
+    """Count consecutive FAILURE promises that left the tree unchanged or, if it is unknown, gave the same reason."""
     if not counts_blocked(procedure) or seen.reply.promise != "FAILURE":
         return past._replace(blocked=0, tree="", reason="")
     first, reason = past.tree if past.blocked else seen.before, " ".join(seen.said.split())
@@ -200,8 +200,8 @@ def forgiven(procedure: Procedure, past: Progress) -> Progress:
 def must_recheck(procedure: Procedure, past: Progress, iterations: int, failures: int) -> bool:
     """True if a run that is resumed at its iteration limit must run its gates once more before it ends.
 
-    This is so if its last iteration was cut off, so that it is not on record. If no iteration is on record, failures in
-    a row show that the last one was not cut off.
+    This is the case if the last iteration was cut off and is therefore not on record. If no iteration is on record,
+    failures in a row show that the last iteration was not cut off.
     """
     is_known = past.last.get("iteration") == iterations - 1 if past.last else bool(failures)
     return bool(procedure.gates) and not is_known
@@ -210,7 +210,7 @@ def must_recheck(procedure: Procedure, past: Progress, iterations: int, failures
 def ends_red(past: Progress, failures: int, gated: bool) -> bool:
     """True if the last iteration failed or left a gate red. Without gates (`--no-gates`) only the agent counts.
 
-    If the last iteration is not on record: true after failures in a row, or if a gate was red before iteration 1.
+    If no iteration is on record, return True after failures in a row, or if a gate was red before iteration 1.
     """
     last = past.last
     if not last:

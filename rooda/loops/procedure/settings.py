@@ -34,7 +34,7 @@ class _Parameters(NamedTuple):
 
 
 def phases_of(look: Lookup) -> tuple[Phase, ...]:
-    """Return all four phases; one error lists every missing phase or file."""
+    """Return all four phases; raise one error that lists every missing phase or file."""
     found = {name: phase for name in PHASES if (phase := look.find(name))}
     if len(found) < len(PHASES):
         raise _missing(look, [name for name in PHASES if name not in found])
@@ -52,14 +52,14 @@ def has_shipped_phase(look: Lookup) -> bool:
 
 
 def context_of(look: Lookup) -> tuple[Context, ...]:
-    """Return the context texts of the settings, then of the command line; then the context files in the same order."""
+    """Return the context texts, then the context files; in each group, the settings come before the command line."""
     texts = [_context(look, item, text) for item in _with_typed(look, "context") for text in _listed(item.value)]
     named = _with_typed(look, "context_files")
     return (*texts, *(_context_file(look, item, name) for item in named for name in _listed(item.value)))
 
 
 def _with_typed(look: Lookup, key: str) -> list[Found]:
-    """Return the configured value and the one given on the command line, which adds to it, in this order."""
+    """Return the configured value, then the value from the command line, which adds to it."""
     found: list[Found] = []
     for table, layer, path in look.tables:
         if key in table:
@@ -222,7 +222,7 @@ def prepared(
 ) -> tuple[Settings, Procedure]:
     """Return the settings and the procedure that they define. `found`: the settings of `where`, if already loaded.
 
-    Raises Undecided if the workspace's files configure something to run that the user does not trust.
+    Raise Undecided if the workspace's files configure something to run that the user does not trust.
     """
     from rooda.loops import configuration
     from rooda.views.say import warned

@@ -151,7 +151,7 @@ def take_lock(place: Place, screen: Screen) -> lock.Lock | None:
 
 
 def load_earlier(place: Place, screen: Screen) -> OodaState | None:
-    """Return the state of the last run; None if there is none. A damaged file is renamed and counts as none."""
+    """Return the state of the last run; None if there is none. A damaged file is renamed and treated as missing."""
     try:
         return procedure_store.load_state(place)
     except StateDamaged as problem:
@@ -251,7 +251,7 @@ def run_session(
 def _earlier(workspace: str, name: str) -> Iterator[Json]:
     """Yield the events of the run's earlier sessions that a resume and the STATUS section need.
 
-    Leaves out events of other versions of rooda that lack fields which are required now.
+    Omit events that lack required fields because another version of rooda wrote them.
     """
     found = history.events_of_run(workspace, name, KIND.name, {*Past.EVENTS, *progress.EVENTS})
     required = {**required_fields(event_records), **required_fields(events)}
@@ -259,7 +259,7 @@ def _earlier(workspace: str, name: str) -> Iterator[Json]:
 
 
 def _hint_if_no_demo(procedure: Procedure, workspace: str, screen: Screen) -> None:
-    """Print a hint if the demo agent, which can only repair its own project, is used in another one."""
+    """Print a hint if the demo agent, which can repair only its own project, is used in another project."""
     agent = procedure.setup.agent
     if agent and agent.name == DEMO and not any(_is_demo(workspace, path) for path in DEMO_FILES):
         screen.hint("The agent demo is a script for demo projects only; make one with: rooda init --demo DIR")

@@ -243,7 +243,10 @@ def _turn(record: Json, past: Past) -> Iterator[Reason]:
 
 
 def _accepted(record: Json, past: Past, transcript: str) -> tuple[str, str, str]:
-    """Return the rule, the evidence and its words for a good iteration: its gates, else its agent."""
+    """Return why an iteration succeeded: the rule, the path of the evidence, and words to search for in it.
+
+    The evidence is a gate's output, else the agent's transcript.
+    """
     rule, gate = "the agent exited with 0", past.this_iteration.get("gate.ended", {})
     claimed = record.get("promise") == "SUCCESS"
     if record["gates_failed"]:

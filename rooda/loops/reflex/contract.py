@@ -49,7 +49,7 @@ def _without_opening(text: str) -> str:
 
 
 def _without_closing(text: str) -> str:
-    """If the text is a fenced Markdown block and one plain paragraph after it, return the block; else the text."""
+    """If the text is a fenced Markdown block followed by one plain paragraph, return the block; else the whole text."""
     if not re.match(r"`{3,}[ \t]*(?:markdown|md)?[ \t]*\n", text, re.IGNORECASE):
         return text
     mark = re.match(r"`+", text)[0]  # type: ignore[index]  # matched above
@@ -63,7 +63,7 @@ def _plain(answer: str) -> str:
 
 
 def _inside_fence(text: str, words: Sequence[str]) -> str:
-    """Return the text inside an outer code fence with one of these language names; without one, the text itself."""
+    """Return the text inside an outer code fence whose language is in `words`; without such a fence, the whole text."""
     lines = text.split("\n")
     opening = re.fullmatch(r"(`{3,}+)[ \t]*+(\w*+)[ \t]*+", lines[0])
     if len(lines) < 2 or not opening or opening[2].lower() not in words or lines[-1].rstrip() != opening[1]:
@@ -76,7 +76,7 @@ def _inside_fence(text: str, words: Sequence[str]) -> str:
 
 
 def one_object(answer: str, extraction: str = LENIENT, key: str = "") -> Json:
-    """Parse the answer as one JSON object. Lenient: text and objects without `key` may surround it."""
+    """Parse the answer as one JSON object. A lenient `extraction` allows text and objects without `key` around it."""
     text = _inside_fence(_plain(answer), ("json", ""))
     if not text:
         raise Breach("the answer is empty")
@@ -94,7 +94,7 @@ def one_object(answer: str, extraction: str = LENIENT, key: str = "") -> Json:
 
 
 def _found_in(text: str, key: str) -> Json | None:
-    """Find the one JSON object with this key in surrounding text; None if there is none."""
+    """Find the JSON object with this key in the text; None if there is none. Raise Breach if there are several."""
     found = [each for each in find_objects(text, _DECODER) if not key or key in each]
     if len(found) > 1:
         what = f"JSON objects with the key {key!r}" if key else "JSON objects"
@@ -206,7 +206,7 @@ def own_checks(answer: Json, wanted: Collection[str]) -> tuple[dict[str, str], s
 
 
 def verdicts(answer: Json, wanted: Collection[str]) -> dict[str, tuple[bool, str]]:
-    """Return whether each wanted rule holds, with details, from `{"rule_results": [...]}`."""
+    """Map each wanted rule in `{"rule_results": [...]}` to its verdict, True if the rule holds, and to details."""
     found: dict[str, tuple[bool, str]] = {}
     for place, raw in enumerate(_list(answer, "rule_results")):
         where = f"rule_results[{place}]"

@@ -176,7 +176,7 @@ def _asked_agent(text: str, here: Where, made: Prepared, read: Callable[[str], D
 
 
 def _reply(session: Session, text: str, attempt: int, made: Prepared, instead: str) -> Reply:
-    """Call the agent, and again after each failure; raise RoodaError after the last allowed failure."""
+    """Call the agent, and retry failed calls; raise RoodaError if no retry can help or all have failed."""
     for failures in range(CALLS):
         label = f"draft-{attempt}-{failures + 1}"
         prompt = session.prompt(lambda: text, label, Measure("", made.setup.token_budget))
@@ -246,7 +246,7 @@ def confirmed(proposal: Proposal, given: Given, to_stderr: bool, edit: Editor) -
 
 
 def _iterations(proposal: Proposal, given: Given, to_stderr: bool) -> int:
-    """Return the limit that the user confirms or enters."""
+    """Return the iteration limit that the user confirms or enters."""
     number = proposal.max_iterations
     if given.max_iterations is not None:
         if given.max_iterations == number:

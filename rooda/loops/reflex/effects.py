@@ -109,7 +109,7 @@ class Effects(World):
         return self._store.save(state)
 
     def recent_history(self, state: State) -> list[str]:
-        """Return the history's last three lines, without PLAN's own breaches, so that a retry gets the same prompt."""
+        """Return the history's last three lines; omit PLAN's own breaches, which would change the prompt of a retry."""
         found = [event for event in self._store.history() if not history.is_breach_of(event, state, "PLAN")]
         # The first event has the rules of both phases, but a plan must see only the active ones.
         cut = [{**event, "payload": {}} if event["event"] == "run_started" else event for event in found[-3:]]

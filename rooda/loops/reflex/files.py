@@ -152,9 +152,9 @@ def read_state(place: Place) -> State | None:
 
 
 def ended_elsewhere(place: Place) -> State | None:
-    """Return the final state of a loop from another tool's `run.json`, even if keys are missing or of another type.
+    """Return the final state of another tool's loop, even if its `run.json` lacks keys or has values of other types.
 
-    None if rooda wrote the loop, or if the file doesn't say that it is over.
+    Return None if rooda wrote the file, or if the file doesn't say that the loop has ended.
     """
     try:
         data = base_json.parse_object(files.read_ours(place.run))
@@ -232,12 +232,12 @@ def artifact_if_readable(place: Place) -> bytes | None:
 
 
 def read_artifact(place: Place) -> bytes | None:
-    """Return the artifact; None if there is none. Raises OSError if it can't be read."""
+    """Return the artifact; None if there is none. Raise OSError if it can't be read."""
     return files.read_ours_if_exists(place.artifact)
 
 
 def facts(before: bytes | None, after: bytes | None, judged: bool) -> reflex_history.Artifact:
-    """Return the hashes for the history: those of a new artifact, or those of a judged artifact's sections."""
+    """Return hashes for the history: those of the old and new artifact or, if `judged`, of the artifact's sections."""
     one, other = ("" if data is None or judged else files.sha256(data) for data in (before, after))
     return reflex_history.Artifact(one, other, hashes(files.to_text(after or b""), files.sha256) if judged else {})
 
@@ -336,7 +336,7 @@ def none_active(workspace: str) -> Undecided:
 
 
 def no_history_error(place: Place, found: Found) -> RoodaError:
-    """Return the error for a loop without a history. If it is running, it must be stopped before a new loop starts."""
+    """Return the error for a loop without a history; if the loop is marked as running, its hint says to end it."""
     stop = "End this one first: rooda reflex stop\n" if found.state and found.state.status == RUNNING else ""
     return RoodaError(f"{place.history} is missing: the loop '{place.alias}' can't be resumed.", f"{stop}{START_NEW}")
 

@@ -1,6 +1,6 @@
-"""The events in `history.jsonl`: creates those of a transition between two states, and rebuilds a state from them.
+"""Creates the events in `history.jsonl` for a transition between two states, and rebuilds a state from events.
 
-An event's payload holds everything that it changed, except the artifact's text, so the state can be rebuilt.
+An event's payload holds everything that the event changed, except the artifact's text.
 """
 
 from collections.abc import Iterable, Mapping
@@ -125,7 +125,7 @@ def breach(state: State, phase: str, attempt: int, error: str, excerpt: str) -> 
 
 
 def breaches(history: Iterable[Json], state: State, phase: str) -> list[str]:
-    """Return the errors of the phase's contract breaches in this iteration and level, since its last success."""
+    """Return the errors of the phase's breaches in this iteration and level, since the phase last succeeded."""
     found: list[str] = []
     for event in history:
         if _is_done(event, phase):
@@ -159,7 +159,7 @@ def fold(history: Iterable[Json]) -> State | None:
 
 
 def _folded(history: Iterable[Json]) -> tuple[State | None, str]:
-    """Return the state after all events, and the name of the last event that was not foreign or torn."""
+    """Return the state after all events, and the name of the last event that is neither foreign nor torn."""
     state, last = None, ""
     for event in history:
         try:

@@ -1,4 +1,4 @@
-"""Shows a loop's history and earlier artifacts. The history has the artifacts' hashes; run folders may have copies."""
+"""Shows a loop's history and earlier artifacts. The history has each artifact's hash; run folders may have its text."""
 
 import json
 import os
@@ -54,7 +54,7 @@ def version(place: Place, iteration: int) -> Version:
 
 
 def text_of(place: Place, digest: str) -> str | None:
-    """Return the artifact with this hash, from the current file or a run folder's copy; None if it no longer exists."""
+    """Return the artifact with this hash from the current file or a run folder's copy; None if neither has it."""
     now = reflex_files.artifact_if_readable(place)
     if now is not None and base_files.sha256(now) == digest:
         return base_files.to_text(now)
@@ -141,6 +141,6 @@ def _lines(before: str, after: str, old: Version, new: Version) -> list[str]:
 
 
 def _sections(old: Version, new: Version) -> list[str]:
-    """List the changed sections by their hashes in the history. Used if an artifact's text no longer exists."""
+    """List the sections whose hashes in the history differ. Used if the text of an artifact is gone."""
     head = f"Sections changed from iteration {old.iteration} to {new.iteration} (their texts no longer exist):"
     return [head, *(f"  {name}" for name in changed(old.sections, new.sections) or ["none"])]

@@ -46,7 +46,7 @@ def plan(state: State, options: LoopOptions, world: World) -> State:
 
 
 def produce_and_prepare(state: State, options: LoopOptions, world: World) -> State:
-    """Run PRODUCE and PREPARE; after an interruption or the switch to phase B, only the missing one."""
+    """Run PRODUCE and PREPARE; after an interruption or the switch to phase B, run only the one that is missing."""
     requests = []
     if state.current_step == PRODUCE_PREPARE:
         requests.append(_produce(state, world))
@@ -162,7 +162,7 @@ def ask_agents(
 
 
 def _count_failures(failed: Sequence[tuple[str, Answer]], failures: dict[str, int], world: World) -> None:
-    """Report and count failed calls; raise CallFailed if one of them is not to be repeated."""
+    """Report and count failed calls; raise CallFailed if one of them must not be repeated."""
     for phase, answer in failed:
         failures[phase] += 1
         if answer.final or failures[phase] >= CALLS:

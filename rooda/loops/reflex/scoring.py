@@ -31,7 +31,7 @@ class Finding(NamedTuple):
 
 
 class Next(NamedTuple):
-    """The next step (SWITCH, REFINE or the reason to stop) and the new stagnation count."""
+    """The next step, which is SWITCH, REFINE or a reason to stop, and the new stagnation count."""
 
     what: str
     stagnation_count: int

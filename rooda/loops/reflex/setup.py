@@ -49,7 +49,7 @@ def prepared(where: Where, asked: RunOptions, own: Json, resumed: bool = False) 
 
 
 def _read_only_by_default(found: "layers.Settings", look: Lookup, agent: Agent) -> bool:
-    """True if the agent supports read_only and the user has not set it: phases need only answers, so it is then on."""
+    """True if rooda turns read_only on: the agent supports it, the user hasn't set it, and phases need only answers."""
     setting = look.find("read_only")
     able = (bool(agent.name) and "read_only" in found.agents().get(agent.name, {})) or agents.asks_permission(agent)
     return able and (setting is None or setting.layer.tier == BUILT_IN)

@@ -194,12 +194,12 @@ def unused_alias(workspace: str, alias: str) -> str:
 
 
 def _is_taken(place: Place) -> bool:
-    """True if a file or folder, of rooda or of another tool, is where the loop's folder would be."""
+    """True if a file or folder, even one of another tool, already exists at the path of the loop's folder."""
     return os.path.lexists(place.folder) and not (os.path.isdir(place.folder) and files.is_leftover(place))
 
 
 def _limited(made: Prepared, place: Place, asked: RunOptions) -> Prepared:
-    """Return the setup with the limits of the loop's start, except those that were given again."""
+    """Return `made` with the limits that the loop was started with, except where the user has given new ones."""
     return made._replace(
         setup=launch.with_earlier_limits(made.setup, place.workspace, "reflex", place.alias, asked.flags)
     )

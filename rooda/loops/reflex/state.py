@@ -90,7 +90,7 @@ def _ended(state: State, status: str, reason: str) -> State:
 
 
 def reopened(state: State, limit: int) -> State:
-    """Return the state of a loop that continues with this limit; an ended loop continues after its evaluation."""
+    """Return the state of a loop that continues with this limit; an ended loop continues after its last evaluation."""
     if state.status != RUNNING:
         state = state._replace(status=RUNNING, stop=NOT_STOPPED, current_step=CRITIQUE, stagnation_count=0)
     return state._replace(max_iterations=limit)

@@ -111,7 +111,7 @@ class ReflexStore:
         self._state = state
 
     def _cover(self, state: State) -> None:
-        """Seal the next state's commands and prompts before it is written. Earlier seals stay valid for an undo."""
+        """Seal the next state's commands and prompts before it is written. Keep earlier seals, which an undo needs."""
         words, known = reflex_files.words_of(state), self._seal.hashes if self._state else []
         if not (self._seal.exists and self._state and self._seal.covers(words)):
             with suppress(OSError):  # without a seal, a resume asks the user
@@ -152,7 +152,7 @@ class ReflexStore:
 
 
 def close(place: Place, reason: str) -> State | None:
-    """Save that the user stopped the loop, and why; return its state, None if the loop had already ended."""
+    """Record that the user stopped the loop, and why; return its state, or None if the loop had already ended."""
     found = reflex_files.load(place)
     if found.state is None or found.state.status != RUNNING:
         return None
@@ -208,7 +208,7 @@ def tidy_all(workspace: str) -> None:
 
 
 def remove(place: Place) -> list[str]:
-    """Remove the loop's files, or only the symlink if its folder is one; return the names of files that stay."""
+    """Remove the loop's files or, if its folder is a symlink, only the symlink; return the names of the files left."""
     with WriteLock(place.workspace):
         if os.path.islink(place.folder):
             files.remove(place.folder)

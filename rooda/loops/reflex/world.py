@@ -31,7 +31,7 @@ class Answer(NamedTuple):
 
 
 class CallFailed(Exception):
-    """Raised after an agent call's last failure. The loop's files stay as they are, so a resume repeats the call."""
+    """Raised after an agent call's last allowed failure. The loop's files are unchanged; a resume repeats the call."""
 
 
 class CheckResult(NamedTuple):
@@ -81,7 +81,7 @@ class World(Protocol):
         """Make these agent calls in parallel, and run the concurrent commands with them."""
 
     def breaches(self, state: State, phase: str) -> list[str]:
-        """Return the errors of the phase's contract breaches in this iteration and level."""
+        """Return the errors of the phase's breaches in this iteration and level, since the phase last succeeded."""
 
     def record_breach(self, state: State, phase: str, attempt: int, error: str, excerpt: str) -> None:
         """Append a `phase_error` to the history."""
@@ -106,7 +106,7 @@ class World(Protocol):
         """True if the user allows these commands."""
 
     def run_checks(self, state: State, commands: Sequence[str]) -> list[CheckResult]:
-        """Run commands while no agent works."""
+        """Run the commands of checks by themselves, without an agent call in parallel."""
 
     def search(self, pattern: str, text: str) -> str:
         """Search the text for a regular expression; return found, missing or timed out."""
@@ -118,4 +118,4 @@ class World(Protocol):
         """Print the whole artifact for the user."""
 
     def redacted(self, text: str) -> str:
-        """Return the text with secrets masked. Never used for text that is run, judged or delivered."""
+        """Return the text with secrets masked. Callers must not mask text that is run, judged or delivered."""
