@@ -263,7 +263,7 @@ def ended(place: Place) -> GoalState | None:
 
 
 def finish_files(place: Place, state: GoalState) -> bool:
-    """Rewrite an ended goal's two state files if a kill left one outdated; True if neither had to be rewritten."""
+    """Rewrite an ended goal's two state files if a kill left one outdated; return True if both were up to date."""
     seal, same = place.seal, True
     tidy(place)
     for path, data in ((place.run, encode(private(state), 2)), (place.state, encode(public(state), 2))):

@@ -278,7 +278,7 @@ def excerpt(text: str, room: int, clean: Callable[[str], str]) -> str:
 
 
 def command_text(command: str, done: CommandResult, output: str, clean: Callable[[str], str]) -> str:
-    """Return the text of a prompt fragment that is a command: its output, after a line that says why it failed."""
+    """Return the text of a prompt fragment that is a command: its output, after a line that says why, if it failed."""
     said = shortened(plain(clean(output)).rstrip(), LONGEST_FRAGMENT)
     if done.ended == "exit" and done.code == 0:
         return said

@@ -61,7 +61,7 @@ def left_of(procedure: Procedure) -> Left:
 
 
 def outputs_of(failed: Sequence[Json], workspace: str, clean: Callable[[str], str]) -> list[Output]:
-    """Return the end of the output of each failed gate, from its `gate.ended`."""
+    """Return the end of each failed gate's output. `failed`: the `gate.ended` of these gates."""
     room, home = feedback.room_for(len(failed)), os.path.join(workspace, "")
     return [
         Output(record["gate"], _end(record["output"], room, clean), record["output"].removeprefix(home))

@@ -139,7 +139,7 @@ def load_state(place: Place) -> OodaState | None:
 
 
 def _tolerant(data: dict[str, Any]) -> dict[str, Any]:
-    """Accept a missing `last_iteration_at`, or Go's zero time, in other programs' files before the first iteration."""
+    """Accept a `last_iteration_at` that is missing or Go's zero time, as other programs write before iteration 1."""
     if str(data.get("last_iteration_at") or "").startswith("0001-01-01"):
         return {**data, "last_iteration_at": None}
     return {"last_iteration_at": None, **data} if data.get("iteration") == 0 else data

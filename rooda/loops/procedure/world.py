@@ -61,7 +61,7 @@ class World(Protocol):
         """Finish an undo that was cut off: restore the snapshot `began`; the snapshot `kept` has the undone changes."""
 
     def begin_repeated(self, began: str) -> None:
-        """Let an undo of the next iteration, which repeats one that was cut off, restore the snapshot `began`."""
+        """Make an undo of the next iteration, which repeats an interrupted one, restore the snapshot `began`."""
 
     def wait(self, seconds: float) -> None:
         """Sleep for that many seconds, or until a signal arrives."""

@@ -59,7 +59,7 @@ def refine(state: State, text: str) -> dict[str, str]:
 
 
 def again(prompt: str, error: str) -> str:
-    """Return the prompt of the second request, which quotes what was wrong with the first answer."""
+    """Return the prompt for a second request, which says what was wrong with the first answer."""
     breach = f"It can't be used: {error}\nAnswer again, in this output format.\n"
     return f"{prompt.rstrip()}\n\n## Your previous answer\n\n{breach}"
 

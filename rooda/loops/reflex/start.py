@@ -51,7 +51,7 @@ EXIT_CODES = {scoring.COMPLETED: OK, scoring.STOPPED: UNFINISHED, scoring.FAILED
 
 
 class Unfinished(NamedTuple):
-    """The reason why a session ended before its loop. The loop can be resumed if its files still exist."""
+    """The reason why a session ended before its loop did. The loop can be resumed if its files still exist."""
 
     reason: str
     note: str
