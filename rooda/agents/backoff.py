@@ -106,7 +106,10 @@ def _dates_after(word: str) -> tuple[str, ...]:
 
 
 def _seconds_ahead(text: str, word: str) -> float | None:
-    """Return the duration at the beginning of the text after a word; None if there is none."""
+    """Return the seconds of the duration at the beginning of the text; None if there is none.
+
+    `word`: the word before the text.
+    """
     if word != "in" and (one := re.match(_ONE, text)):  # "10 requests in a day" is no reset
         return _SECONDS[one[1][0].lower()]
     found = re.match(_SPAN, text)
@@ -120,7 +123,7 @@ def _seconds(text: str) -> float:
 
 
 def _moment(found: "re.Match[str]") -> Moment | None:
-    """Return the time that a match names, None if it is invalid; a date without a time means its first minute."""
+    """Return the time that a match names; None if it is invalid. A date without a time means the date's midnight."""
     groups = {"month": "", "day": "", "year": "", "on": "", **found.groupdict()}
     on = (groups["on"] or "").lower()
     time = _time_of_day(groups, has_date=bool(groups["day"]) or on not in ("", "today"))
@@ -170,16 +173,17 @@ MARGIN = 15.0  # seconds added to the wait, since the service's clock may differ
 def backoff(first: float, failures: int, asked: float = 0.0) -> float:
     """Return the seconds to wait after a failure: `first`, doubled for each further failure in a row.
 
-    If the service `asked` for a longer wait, that one is returned.
+    Doubling stops at LONGEST, or at `first` if that is longer. If the service `asked` for a longer wait, return that.
     """
     return max(min(first * 2.0 ** min(max(failures - 1, 0), 30), max(LONGEST, first)), asked)
 
 
 def usable_at(until: float, noted: float, now: float, waited: float | None) -> float:
-    """Return the time at which a recorded limit ends, by the current clock; 0 if it is over.
+    """Return the time at which a recorded limit ends, by the current clock; a past time or 0 if it is over.
 
-    The user may have set the clock since the limit was recorded at `noted`; it still lasts at most `until - noted`
-    seconds. `waited`: seconds since `noted` by a clock that can't be set; None after a reboot.
+    `noted`: the clock's time when the limit was recorded. The user may have set the clock since then; the limit still
+    lasts at most `until - noted` seconds. `waited`: the seconds since `noted`, measured by a clock that can't be set;
+    None after a reboot.
     """
     if waited is None:
         return until if now >= noted else 0.0

@@ -115,7 +115,7 @@ def _base(agent: Agent, context: CallContext, transcript: str) -> Mapping[str, s
 
 
 def _env_of(spec: supervise.Spec) -> Mapping[str, str]:
-    """Return the environment of a process, with the HOME that it really has in a sandbox."""
+    """Return the environment of a process; HOME is the one that the process sees in a sandbox."""
     return {**spec.env, "HOME": spec.home} if spec.home else spec.env
 
 
@@ -155,7 +155,7 @@ def _reply(call: Call, done: supervise.ProcessResult, spec: supervise.Spec, log:
 
 
 def with_replaced(reply: Reply, replaced: str) -> Reply:
-    """Return the reply as a failure if the transcript was replaced; a deletion, maybe accidental, is only recorded."""
+    """Return the reply as a failure if the transcript was replaced; only record a deletion, perhaps an accident."""
     if replaced in ("", "missing") or not reply.ok:
         return reply._replace(replaced=replaced)
     what = f"its transcript was replaced by {replaced} while it ran"
@@ -190,9 +190,9 @@ def _argv(call: Call, transcript: str) -> list[str]:
 
 
 def _acp_client(agent: Agent) -> list[str]:
-    """Return the command of rooda's client for the Agent Client Protocol (ACP), which starts and prompts the agent.
+    """Return the command of rooda's client for the Agent Client Protocol (ACP).
 
-    The client selects the model, unless the agent's command already does.
+    The client starts and prompts the agent. It selects the model, unless the agent's command already does.
     """
     import json
 

@@ -14,7 +14,7 @@ _DATA = "~/.local/share/"
 
 
 class Mark(NamedTuple):
-    """The end of a log when a call begins: later lines may be of this call."""
+    """The end of a log when a call begins: later lines may come from this call."""
 
     path: str = ""
     inode: int = 0
@@ -39,7 +39,7 @@ def mark(agent: Agent, env: Mapping[str, str]) -> Mark:
 
 
 def last_error(output: str, began: Mark) -> str:
-    """Return the last error that the log has since a call began; "" if there is none."""
+    """Return the last error in the log after `began`, the log's end when the call began; "" if there is none."""
     take = reader(output).log_error
     if not began.path or take is None:
         return ""

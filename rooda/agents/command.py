@@ -16,9 +16,10 @@ _OF_A_CALL = ("{report}", "{session}")
 
 
 def argv(agent: Agent, prompt: str | None = None, transcript: str = "") -> list[str]:
-    """Return the command line; `prompt` (its text, its path, or None if it comes by stdin) fills {prompt}.
+    """Return the agent's command line with its placeholders filled in.
 
-    `transcript`, the path of the call's output, decides {report} and {session}, which are not filled in without it.
+    `prompt`: the text or path of the prompt, for {prompt}; None if the prompt is sent on stdin. `transcript`: the path
+    of the call's output, from which {report} and {session} are derived; without it, they are not filled in.
     """
     fillings = {"model": agent.model or None, "prompt": prompt, "python": sys.executable}
     fillings |= {"report": "{report}", "session": "{session}"} if not transcript else _of_call(transcript)
@@ -40,12 +41,12 @@ def _of_call(transcript: str) -> dict[str, str | None]:
 
 
 def report_path(transcript: str) -> str:
-    """Return the path of the file or folder in which a CLI reports a call if its command has {report}."""
+    """Return the path at which a CLI whose command has {report} reports a call: a file or a folder."""
     return f"{transcript.removesuffix('.out')}.report"
 
 
 def session_id(transcript: str) -> str:
-    """Return the ID of a call's session for CLIs that let rooda choose it with {session}; a UUID."""
+    """Return the ID of a call's session, a UUID, for CLIs that let rooda choose it with {session}."""
     import uuid  # few agents need it
 
     return str(uuid.uuid5(uuid.NAMESPACE_URL, transcript))
@@ -79,7 +80,7 @@ def describe(agent: Agent) -> str:
 
 
 def _drop_option(words: list[str], word: str) -> None:
-    """Remove the option at the end of `words` if its value would be `word`, which is left out for lack of a filling."""
+    """Remove the last of `words` if it is an option and `word`, which is left out, would be its value."""
     if not word.startswith("-") and len(words) > 1 and words[-1].startswith("-") and words[-1].strip("-"):
         words.pop()
 
@@ -131,8 +132,8 @@ _OURS = ("ROODA_CALL", "ROODA_RUN", "ROODA_ITERATION", "ROODA_LOOP", "ROODA_PROC
 def base_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return the environment for agents and gates.
 
-    Leaves out the variables of an enclosing agent or rooda run and of the service manager, those with rooda's key and
-    trust, and those that ROODA_HIDDEN names.
+    Leaves out the variables that ROODA_HIDDEN names, those of an enclosing agent, an enclosing rooda run or the service
+    manager, and those with rooda's key and trust.
     """
     from rooda.processes.guardian import MANAGER_VARIABLES
 
@@ -142,7 +143,10 @@ def base_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 
 def without_denied(environ: Mapping[str, str], denied: Sequence[str]) -> dict[str, str]:
-    """Return the environment without the denied variables (`*` matches anything); rooda's own variables stay."""
+    """Return the environment without the denied variables; rooda's own variables are always kept.
+
+    In `denied`, `*` matches anything.
+    """
     import re
 
     patterns = [re.compile(".*".join(map(re.escape, name.split("*")))) for name in denied]

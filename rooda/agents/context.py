@@ -18,7 +18,7 @@ class Folder(Protocol):
         """Create an output file for a process; return its path and descriptor, which is -1 if the disk is full."""
 
     def take_back(self, path: str) -> None:
-        """Keep an output file, if it is still empty, for another process."""
+        """Keep an output file for another process if the file is still empty."""
 
     def make_spares(self, after: str) -> None:
         """Create files in advance while a process works; `after` is the kind of the process."""
@@ -28,14 +28,17 @@ class Walls(Protocol):
     """The sandbox of a session."""
 
     def around(self, spec: Spec, agent: Agent | None = None, prompt: str = "") -> Spec:
-        """Return a process's spec, moved into the sandbox. `agent`: None for a command; `prompt`: the prompt's path."""
+        """Return a process's spec, changed so that it runs in the sandbox.
+
+        `agent`: None if the process is not an agent; `prompt`: the path of the prompt.
+        """
 
     def show(self, paths: Sequence[str]) -> None:
-        """Make these output files of the run readable in the sandbox, instead of earlier ones."""
+        """Make these output files of the run readable in the sandbox, instead of those of an earlier call to `show`."""
 
 
 class Tracing(Protocol):
-    """The telemetry of a session, in which agents can take part."""
+    """The telemetry of a session, to which agents can add their own."""
 
     def environment(self, agent: Agent, transcript: str, env: Mapping[str, str]) -> Mapping[str, str]:
         """Return the variables that an agent gets for a call, in addition to `env`."""

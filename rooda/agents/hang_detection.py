@@ -16,7 +16,7 @@ _RECENT = 262_144  # bytes of the transcript's end that are read
 
 
 def final_record_check(output: str, source: str | int) -> Callable[[], bool] | None:
-    """Return a check that the transcript ends with the final record; None if the CLI prints no such record."""
+    """Return a function that is true once the transcript ends with the final record; None if the CLI prints none."""
     kinds = reader(output).last
     if not kinds:
         return None
@@ -40,12 +40,15 @@ class OverflowWatch:
         self._looked = clock.monotonic()
 
     def watch(self, pid: int, stop: int, output: str, source: str | int, walled: bool) -> None:
-        """Watch a process if its CLI can compact its context forever. `walled`: it may be in a sandbox."""
+        """Watch a process if its CLI can compact its context forever.
+
+        `stop`: the signal that ends the process; `walled`: the process may be in a sandbox.
+        """
         if reader(output).compacts_forever:
             self._watched.append((pid, stop, output, source, walled))
 
     def periodic(self, tick: Periodic | None) -> Periodic:
-        """Return periodic work for a wait: that of `tick`, and this check."""
+        """Return the periodic work of a wait: `tick`, if there is one, and this watch's check."""
         return Periodic(min(tick.every, LOOK) if tick else LOOK, lambda: self._work(tick))
 
     def _work(self, tick: Periodic | None) -> None:
@@ -91,7 +94,7 @@ class SilenceWatch:
         self._watched.append(_Watched(source, log))
 
     def periodic(self, tick: Periodic | None) -> Periodic:
-        """Return periodic work for a wait: that of `tick`, and this check."""
+        """Return the periodic work of a wait: `tick`, if there is one, and this watch's check."""
         every = min(SILENCE_LOOK, self._after / 4)
         return Periodic(min(tick.every, every) if tick else every, lambda: self._work(tick, every))
 

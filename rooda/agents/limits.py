@@ -30,7 +30,7 @@ class Limit(NamedTuple):
     boot: str
 
     def usable_at(self) -> float:
-        """Return the time at which the account is usable again, by the current clock; 0 if it is usable now."""
+        """Return when the account is usable again, by the current clock; a past time or 0 if it is usable now."""
         waited = clock.uptime() - self.uptime if self.boot == table.boot() else None
         return usable_at(self.until, self.noted, clock.now(), waited)
 
@@ -47,19 +47,19 @@ def account(agent: Agent) -> str:
 
 
 def limited_until(who: str) -> float:
-    """Return the Unix time at which the account is usable again; 0 if no limit is known."""
+    """Return the Unix time at which the account is usable again; a past time or 0 if it is usable now."""
     return _read(_path(who))[1]
 
 
 def known() -> dict[str, float]:
-    """Return the Unix time at which each account is usable again; only accounts that have a limit now."""
+    """Return the Unix time at which the last recorded limit of each account ends; it may be a past time."""
     home = dirs.state("limits")
     found = dict(_read(os.path.join(home, name)) for name in (files.list_if_readable(home) if home else ()))
     return {who: until for who, until in found.items() if until}
 
 
 def _read(path: str) -> tuple[str, float]:
-    """Return account and end of the limit in a file; the end is 0 if the limit is over or the file is damaged."""
+    """Return a limit's account and end from a file; the end may be past, and is 0 if the file is damaged."""
     try:
         found = json.loads(files.read_ours(path)) if path else {}
         noted = clock.parse_time(str(found.get("noted"))) or 0.0

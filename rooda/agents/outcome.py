@@ -1,4 +1,4 @@
-"""Judges how an agent call ended, from transcript, process and exit code, and reads the agent's own verdict."""
+"""Judges how an agent call ended, based on transcript, process and exit code; reads the agent's own verdict."""
 
 import errno
 import re
@@ -30,7 +30,7 @@ _STATUS = r"(?i)(?:^\s*|\bstatus:?\s*|\berror:?\s*|\bcode\"?:\s*)\(?([45]\d\d)\b
 
 
 def refusal(reply: Reply) -> str:
-    """Return why every further call will fail until the user acts; "" if it may succeed."""
+    """Return why every further call will fail until the user acts; "" if a further call may succeed."""
     if reply.ended == "not-started" and not reply.retryable and not reply.outcome:
         return reply.ended
     return reply.outcome if reply.outcome in FATAL else ""
@@ -103,7 +103,7 @@ _WORDS = {SUCCESS: "SUCCESS", FAILURE: "FAILURE"}
 
 
 def claims(lines: Iterable[bytes]) -> list[tuple[str, bytes]]:
-    """Return each verdict tag that is alone on a line, with the last line before it that is not empty."""
+    """Return each verdict tag that is alone on a line, with the last line of text before it."""
     found = []
     before = b""
     for line in lines:
@@ -132,7 +132,7 @@ LONGEST_QUESTION = 2_000  # characters
 
 
 def questions(lines: Iterable[bytes]) -> list[tuple[bytes, bytes]]:
-    """Return each question that is alone on a line, with the last line before it that is not empty."""
+    """Return each question that is alone on a line, with the last line of text before it."""
     found, before = [], b""
     for line in lines:
         stripped = line.strip()
@@ -144,7 +144,7 @@ def questions(lines: Iterable[bytes]) -> list[tuple[bytes, bytes]]:
 
 
 def question(said: list[tuple[bytes, bytes]], prompt: bytes) -> str:
-    """Return the agent's questions as one line, "" without any. Echoes of the prompt are ignored, as in `verdict`."""
+    """Return the agent's questions as one line; "" if there are none. Ignore echoes of the prompt, like `verdict`."""
     echoes = set(questions(prompt.split(b"\n")))
     own = dict.fromkeys(text.decode("utf-8", "replace") for text, before in said if (text, before) not in echoes)
     return " ".join(own)[:LONGEST_QUESTION]
@@ -162,7 +162,7 @@ def _timed_out(facts: Facts) -> Outcome:
 
 
 def _error(message: str, error: str, status: int | None) -> Outcome:
-    """Classify an error that the CLI reports, by HTTP status and codes if there are any, else by its words."""
+    """Classify an error that the CLI reports, by HTTP status and codes if there are any, else by its wording."""
     from rooda.agents import error_text
     from rooda.agents.error_text import Kind
 
@@ -182,7 +182,10 @@ def _error(message: str, error: str, status: int | None) -> Outcome:
 
 
 def delay_of(message: str) -> float | None:
-    """Return the wait in seconds that a message names: a day for a time of day or a date; None if it names none."""
+    """Return the wait in seconds that a message names; None if it names none.
+
+    A time of day or a date counts as a wait of one day.
+    """
     from rooda.agents.backoff import parse_reset
 
     return parse_reset(message, 0.0, lambda _: 86_400.0)

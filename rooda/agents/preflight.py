@@ -33,7 +33,10 @@ def find_program(agent: Agent, workspace: str) -> str:
 
 
 def check(agent: Agent, prompt: str) -> None:
-    """Raise an error if a call would fail at once or waste money; for a raw command only if the prompt is too long."""
+    """Raise an error if a call would fail at once or waste money.
+
+    For a raw command, check only whether the prompt is too long.
+    """
     check_size(agent, prompt)
     if agent.name:
         argv = command.argv(agent, "")
@@ -67,7 +70,7 @@ def size_problem(agent: Agent, prompt: str) -> str:
 
 
 def size_problem_on_disk(agent: Agent, prompt: Prompt) -> str:
-    """Like `size_problem`, for a prompt in a file, which is read only if its size alone does not decide."""
+    """Like `size_problem`, for a prompt in a file; reads the file only if its size exceeds a limit of the agent."""
     limits = (agent.size_limit, agent.character_limit, ARGUMENT // 2 if agent.prompt == "argument" else 0)
     doubtful = any(limit and prompt.size > limit for limit in limits)
     return size_problem(agent, files.to_text(files.read_ours(prompt.path))) if doubtful else ""
@@ -116,7 +119,7 @@ def version_of(agent: Agent, program: str) -> str:
 
 
 def who_pays(agent: Agent, env: Mapping[str, str]) -> str:
-    """Return the name of the account that pays, with the last four characters of the key if one pays."""
+    """Return the name of the account that pays; if a key pays, also its variable and its last four characters."""
     for variable, who in agent.billing.items():
         value = env.get(variable, "")
         if value:

@@ -14,7 +14,7 @@ _FORM = r"(?:[-@]\d{4}-?\d\d-?\d\d|-\d{3}|-latest|-preview(?:-\d\d-\d{2,4})?)$"
 
 
 class Price(NamedTuple):
-    """Dollars per million tokens, in the order of Usage."""
+    """Dollars per million tokens, in the order of Usage's fields."""
 
     input: float
     output: float

@@ -72,7 +72,7 @@ class _Found(NamedTuple):
 
 
 def read(kind: Kind, file: str, data: bytes) -> list[Fact]:
-    """Return what the content of a file starts, redirects or restricts, as facts."""
+    """Return the facts about what a file's content starts, redirects or restricts."""
     if kind.reader == FOLDER:
         return [unreadable(kind, file, f"{UNREADABLE}: too many files")]
     if not data:
@@ -117,7 +117,7 @@ def _read(kind: Kind, file: str, data: bytes) -> Iterator[_Found]:
 
 
 def _tree(file: str, text: str) -> Any:
-    """Return the content of a settings file; ValueError if rooda can't parse it."""
+    """Return the content of a settings file; raise ValueError if rooda can't parse it."""
     if not text.strip():
         return {}
     if file.lower().endswith(".toml"):
@@ -185,7 +185,7 @@ _VARIABLE = r"(?am)^[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)[ \t]*[=:](.*)$"
 
 
 def _variables(text: str) -> Iterator[_Found]:
-    """Yield the variables of a .env that redirect the CLI or start something; the others are the project's own."""
+    """Yield the variables in a .env file that redirect the CLI or start something; the rest are the project's own."""
     for found in re.finditer(_VARIABLE, text):
         name, value = found[1], found[2].strip().strip("\"'`")
         if _is_address(name) or _is_proxy(name) or name.startswith("AIDER_") or re.fullmatch(_STARTS_MORE, name):
@@ -266,7 +266,7 @@ def _is_refused(value: Any) -> bool:
 
 
 def _restraints(value: Any, path: Path, every: bool) -> Iterator[_Found]:
-    """Yield the rules that restrict the agent: all values with `every`, else only refusals."""
+    """Yield the rules that restrict the agent: all values if `every`, else only refusals."""
     for here, leaf in _leaves(value, path):
         if every and leaf not in (False, None):
             only = {*map(_plain, path)} & {"core", "coretools"}
@@ -387,7 +387,7 @@ def _short(shown: str, text: str) -> str:
 
 
 def _masked(fact: _Found) -> str:
-    """Return a fact's text with secrets hidden: by their form, their variable's name or their JSON key."""
+    """Return a fact's text with secrets hidden; they are recognized by form, variable name or JSON key."""
     from rooda.base.secret_forms import HIDDEN, hide, looks_secret
 
     text = hide(fact.text[:SEARCHED])

@@ -61,7 +61,10 @@ _STARTED = (".js", ".ts", ".mjs", ".cjs", ".mts", ".cts", ".jsx", ".tsx", ".py",
 
 
 def facts(folders: Sequence[str]) -> list[Fact]:
-    """Return what the CLIs' files in `folders`, the workspace and the folders above it, start or redirect."""
+    """Return the facts about what the CLIs' files in `folders` start or redirect.
+
+    `folders`: the workspace and the folders above it.
+    """
     found = list[Fact]()
     for path in files(folders):
         found += _facts_at(path)
@@ -74,9 +77,10 @@ def files(folders: Sequence[str]) -> list[str]:
 
 
 def facts_in(file: str, data: bytes) -> list[Fact]:
-    """Return, as facts, what a file with this content starts or redirects. `file`: its path, which decides its format.
+    """Return the facts about what a file with this content starts or redirects.
 
-    A fact without a name covers the whole file: a script, or a file that rooda can't parse.
+    `file`: the file's path, which decides its format. A fact without a name covers the whole file: a script, or a file
+    that rooda can't parse.
     """
     kind = _kind(file)
     return project_facts.read(kind, file, data) if kind else []
@@ -106,7 +110,7 @@ def _files_in(folder: str) -> list[str]:
 
 
 def _known_names(folder: str) -> list[str]:
-    """Return the names of a CLI's files in the folder, in any case, as macOS opens `.MCP.json` as `.mcp.json`."""
+    """Return the names of a CLI's files in the folder; case is ignored, as macOS opens `.MCP.json` as `.mcp.json`."""
     try:
         with os.scandir(folder) as entries:
             return [entry.name for entry in entries if entry.name[:1] in ".oOaA" and _is_known(entry.name.lower())]
@@ -143,7 +147,7 @@ def _is_entered(name: str, place: str, top: str) -> bool:
 
 
 def _kind(file: str) -> Kind | None:
-    """Return the kind of a CLI's file, by the last known folder in its path; None for other files."""
+    """Return the kind of a CLI's file, based on its name or the last known folder in its path; None for other files."""
     parts = file.lower().split("/")
     if parts[-1] in FILES:
         return Kind(FILES[parts[-1]], "env" if parts[-1] == ".env" else "settings")

@@ -75,7 +75,7 @@ NONE = Reader()
 
 
 def is_read(output: str) -> bool:
-    """True if rooda can parse this output format; for others, such as `text`, it knows only the exit code."""
+    """True if rooda can parse this output format; for others, such as `text`, rooda knows only the exit code."""
     return output in OUTPUTS
 
 

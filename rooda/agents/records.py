@@ -22,7 +22,7 @@ class ToolRules(NamedTuple):
 
 
 class Agent(NamedTuple):
-    """An AI CLI and how to run it; `command` is split as by a shell, but no shell runs it."""
+    """An AI CLI and how to run it; `command` is split as a shell would split it, but no shell runs it."""
 
     name: str  # "" for a raw --ai-cmd
     command: str
@@ -112,7 +112,7 @@ class Call(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """Token counts, the same for all CLIs: `input` excludes tokens read from or written to a cache."""
+    """Token counts, with the same meaning for all CLIs: `input` excludes tokens read from or written to a cache."""
 
     input: int = 0
     output: int = 0  # including reasoning

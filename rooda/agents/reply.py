@@ -28,7 +28,7 @@ def reply_of(
     opened: int = -1,
     log: "cli_log.Mark | None" = None,
 ) -> Reply:
-    """Return the reply of an ended call; for a raw command it has little more than the exit code.
+    """Return the reply to an ended call; for a raw command it has little more than the exit code.
 
     `opened`: the transcript's descriptor, if it is still open. `log`: the end of the CLI's own log when the call began.
     """
@@ -85,9 +85,9 @@ def _end(source: str | int) -> Answer:
 
 
 def interrupted_reply(started: Json, agent: Agent, answer: bool = False) -> Reply:
-    """Rebuild, from its transcript and at this agent's prices, the reply to a call whose end was not recorded.
+    """Rebuild the reply to a call whose end was not recorded, using its transcript and this agent's prices.
 
-    `answer`: keep the output of a raw command too.
+    `answer`: also keep the output of a raw command.
     """
     output, model = str(started.get("output", agent.output)), str(started.get("model", agent.model))
     agent = agent._replace(output=output, model=model)
@@ -145,7 +145,7 @@ def _edits(call: Call, gathered: "Gathered") -> dict[str, int] | None:
 def _usage(
     call: Call, facts: Facts, gathered: "Gathered", env: Mapping[str, str], transcript: str
 ) -> tuple[Usage | None, str, "prices.Cost"]:
-    """Return usage, model and cost from the transcript; usage that it lacks is read from the CLI's session file."""
+    """Return a call's usage, model and cost; usage that the transcript lacks comes from the CLI's session file."""
     from rooda.agents import prices, sessions
 
     shares, model = gathered.shares, facts.model

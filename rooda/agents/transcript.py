@@ -38,7 +38,7 @@ def read(output: str, source: str | int, limit: int = LARGEST) -> Gathered:
 
 
 def take_report(output: str, transcript: str, into: Gathered) -> None:
-    """Add what the CLI says in its own report of the call, a file beside the transcript; nothing if there is none."""
+    """Add the contents of the CLI's own report on the call, a file next to the transcript, if there is one."""
     report = reader(output).report
     if report is None:
         return
@@ -68,7 +68,7 @@ def take_line(found: Reader, line: bytes, into: Gathered) -> None:
 
 
 def _whole(line: bytes, into: Gathered) -> bytes:
-    """Return a line unchanged; of a record that spans several lines, b"" until the last line, then the whole record."""
+    """Return a line; for a record on several lines, return b"" until its last line, then the whole record."""
     begun, stripped = into.memory.get("begun", b""), line.rstrip()
     if not begun and stripped != b"{":
         return line
@@ -77,7 +77,7 @@ def _whole(line: bytes, into: Gathered) -> bytes:
 
 
 def _take(found: Reader, record: Json, into: Gathered) -> None:
-    """Read one record; one of an unknown type, which a newer version of the CLI may print, is only counted."""
+    """Read one record. If its type is unknown, as in output of a newer version of the CLI, only count it."""
     kind = str(record.get(found.kind) or "")
     if found.kinds and kind not in found.kinds and f"{kind.partition('.')[0]}." not in found.kinds:
         into.unknown_records += 1

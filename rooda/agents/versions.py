@@ -38,7 +38,7 @@ def _asked(program: str, option: str, env: Mapping[str, str]) -> str:
 
 
 def _slot(program: str, option: str) -> str:
-    """Return the cache file for a version, which depends on the program's path, size and time."""
+    """Return the path of a version's cache file, which depends on the program's path, size and modification time."""
     try:
         facts = os.stat(program)
     except OSError:

@@ -1,7 +1,7 @@
 """Implements a client of the Agent Client Protocol, version 1: opens one session with an agent, sends one prompt.
 
-It offers the agent neither files nor terminals, answers permission requests by the tool rules, and writes everything
-that the agent reports as records of a transcript, which `rooda/agents/clis/acp.py` reads.
+The client offers the agent neither files nor terminals, and answers permission requests based on the tool rules. It
+writes a transcript of everything that the agent reports; `rooda/agents/clis/acp.py` reads this transcript.
 """
 
 import json
@@ -37,7 +37,7 @@ class Turn(NamedTuple):
 
 
 class Refused(Exception):
-    """Raised if the agent answers with an error; `error` is the JSON-RPC error object."""
+    """Raised if the agent rejects a request or can't be used; `error` has the form of a JSON-RPC error object."""
 
     def __init__(self, error: Json) -> None:
         super().__init__(str(error.get("message")))
@@ -60,7 +60,7 @@ class Client:
         self._asked: set[str] = set()  # IDs of tool calls for which the agent asked for permission
 
     def run(self) -> bool:
-        """Send the prompt, await its answer and write the last record; False if the agent did not answer."""
+        """Send the prompt, wait for the answer, and write the last record; return False if the agent did not answer."""
         try:
             self._start()
             prompt = [{"type": "text", "text": self._turn.prompt}]
@@ -75,7 +75,7 @@ class Client:
         return True
 
     def _start(self) -> None:
-        """Initialize, log in with an API key if the agent requires one, begin a session, set its model and mode."""
+        """Initialize, log in with an API key if the agent requires one, begin a session, and set its model and mode."""
         offered = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
         client = {"name": "rooda", "title": "rooda", "version": __version__}
         asked = {"protocolVersion": VERSION, "clientCapabilities": offered, "clientInfo": client}
@@ -100,7 +100,7 @@ class Client:
         return self._ask("session/new", asked)
 
     def _choose_mode(self, session: Json) -> None:
-        """Select a mode that asks for permission if the rules restrict tools, else one that never asks."""
+        """Select a mode: if the rules restrict tools, one that asks for permission, else one that never asks."""
         modes = inner(session, "modes")
         known = [each.get("id") for each in listed(modes, "availableModes")]
         wanted = next((each for each in rules.modes(self._turn.rules) if each in known), None)
@@ -133,7 +133,10 @@ class Client:
             raise Refused({**refused.error, "message": why}) from None
 
     def _ask(self, method: str, params: Json, patience: float | None = PATIENCE) -> Json:
-        """Send a request and return its result; until it arrives, serve the agent's own requests."""
+        """Send a request and return its result; until it arrives, serve the agent's own requests.
+
+        Raises Refused if the agent answers with an error, or not within `patience` seconds. None means no time limit.
+        """
         self._count += 1
         own = self._count
         self._send({"id": own, "method": method, "params": params})
@@ -165,7 +168,7 @@ class Client:
         self._dialogue.send(json.dumps({"jsonrpc": "2.0", **message}).encode())
 
     def _cancel(self) -> None:
-        """Ask the agent to cancel the turn. Raises Ended at the second signal, or before there is a session."""
+        """Ask the agent to cancel the turn. Raises Ended if rooda has already asked, or if there is no session yet."""
         if self._cancelled or not self._session:
             raise Ended
         self._cancelled = True

@@ -21,7 +21,7 @@ def modes(rules: ToolRules) -> tuple[str, ...]:
 
 
 def allows(rules: ToolRules, kind: str, titles: Sequence[str]) -> bool:
-    """True if the rules allow a tool call."""
+    """True if the rules allow a tool call of this kind with these titles."""
     if rules.read_only and kind not in READING:
         return False
     if rules.allowed and not any(_matches(name, kind, titles) for name in rules.allowed):
@@ -30,7 +30,7 @@ def allows(rules: ToolRules, kind: str, titles: Sequence[str]) -> bool:
 
 
 def denies(rules: ToolRules, kind: str, titles: Sequence[str]) -> bool:
-    """True if `denied` names the tool call's kind, one of its titles, or the first word of one."""
+    """True if `rules.denied` names the tool call's kind, one of its titles, or the first word of a title."""
     first = [found[0] for title in titles if (found := _FIRST_WORD.match(title))]
     return any(_matches(name, kind, [*titles, *first]) for name in rules.denied)
 
@@ -38,8 +38,9 @@ def denies(rules: ToolRules, kind: str, titles: Sequence[str]) -> bool:
 def breaks(rules: ToolRules, kind: str, titles: Sequence[str]) -> bool:
     """True if a tool that ran without asking for permission broke the rules.
 
-    `denied` always counts. `allowed` and `read_only` count only for tools that may change something: agents that are
-    known to ask (`asks`) run harmless commands without asking.
+    `denied` always applies. `allowed` and `read_only` apply only to tools that may change something. If the agent is
+    known to ask (`asks`), they apply to fewer kinds of tools, because such an agent runs harmless commands without
+    asking.
     """
     if denies(rules, kind, titles):
         return True
@@ -48,7 +49,7 @@ def breaks(rules: ToolRules, kind: str, titles: Sequence[str]) -> bool:
 
 
 def outcome(options: Iterable[Mapping[str, Any]], allowed: bool) -> dict[str, Any]:
-    """Return the answer to a permission request; an option for this one call is preferred to one for all calls."""
+    """Return the answer to a permission request; prefer an option for this one call to an option for all calls."""
     offered = {str(option.get("kind")): option.get("optionId") for option in reversed([*options])}
     for kind in ALLOWING if allowed else REJECTING:
         if kind in offered:
@@ -63,7 +64,7 @@ def is_allowing(answer: Mapping[str, Any], options: Iterable[Mapping[str, Any]])
 
 
 def _matches(name: str, kind: str, titles: Sequence[str]) -> bool:
-    """True if the name is the kind, or a pattern for a whole title; * matches anything, and case is ignored."""
+    """True if `name` is the kind, or a pattern that matches a whole title; * matches anything, and case is ignored."""
     wanted = name.casefold()
     pattern = wanted.replace("[", "[[]")
     return wanted == kind.casefold() or any(fnmatchcase(title.casefold(), pattern) for title in titles)

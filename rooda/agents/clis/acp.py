@@ -67,7 +67,7 @@ def _show_rest(into: Gathered) -> None:
 
 
 def _tool(update: Json, into: Gathered) -> None:
-    """Record a tool call at its first update, later its failure, or on completion the files that it edited."""
+    """Record a tool call if it is new, its failure if it failed, and the files that it edited if it is completed."""
     known = into.memory.setdefault(f"tool {update.get('toolCallId')}", {})
     new = not known
     known.update({key: update[key] for key in ("title", "kind", "status", "locations", "content") if update.get(key)})

@@ -91,7 +91,10 @@ def _result(record: Json, into: Gathered) -> None:
 
 
 def _error_words(record: Json) -> str:
-    """Return the error messages of a result without text: a string, an object with a message, or a list of these."""
+    """Return the error messages of a result without text, joined.
+
+    They are a string, an object with a message, or a list of these.
+    """
     found, texts = record.get("errors") or [record.get("error")], []
     for each in found if isinstance(found, list) else [found]:
         text = each.get("message") if isinstance(each, dict) else each
@@ -100,7 +103,7 @@ def _error_words(record: Json) -> str:
 
 
 def _answer(record: Json, said: str) -> str:
-    """Return the structured output if a schema was given, else the result text."""
+    """Return the structured output if a schema was given, else the result text, else `said`."""
     made = record.get("structured_output")
     if made is not None:
         return made if isinstance(made, str) else json.dumps(made, ensure_ascii=False)
@@ -125,7 +128,7 @@ def _usage(record: Json, into: Gathered) -> Usage | None:
 
 
 def _session(record: Json, into: Gathered) -> None:
-    """Add an answer's usage; of several records with the same ID, the last has the usage of all parts."""
+    """Add an answer's usage. If several records have the same ID, the last has the usage of all parts."""
     message = inner(record, "message")
     usage = inner(message, "usage")
     names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")

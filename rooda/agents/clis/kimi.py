@@ -36,7 +36,7 @@ def _call(function: Json, into: Gathered) -> None:
 
 
 def unparsed(text: str, into: Gathered) -> None:
-    """Record an error that kimi prints on stderr, with kimi's name for its kind if there is one."""
+    """Record an error that kimi prints on stderr, with the kind of error if kimi names it."""
     if failed := _FAILED.match(text):
         status = re.match(r"\d{3}\b", failed[2])
         into.fail(failed[2], failed[1] or "", int(status[0]) if status else None)

@@ -1,7 +1,7 @@
 """Reads the output of `opencode run --format json`, which has no final record: its last step has the reason `stop`.
 
-When the context is full, opencode compacts it, marks that with a synthetic text, and continues. The step that
-compacts does not clear earlier errors. If the context is still too full, opencode compacts it again, without end.
+When the context is full, opencode compacts it, marks that with a synthetic text, and continues. The step that compacts
+does not clear earlier errors. If the context is still too full, opencode compacts it again, endlessly.
 """
 
 import re
@@ -70,7 +70,10 @@ _LOGGED = re.compile(r'level=ERROR .*message="stream error" .*error\.error="((?:
 
 
 def log_error(line: str) -> str:
-    """Return the service's error in a line of opencode's log, else ""; while opencode retries, it prints no error."""
+    """Return the service's error in a line of opencode's log; "" if there is none.
+
+    While opencode retries, it reports the error only in this log.
+    """
     found = _LOGGED.search(line)
     return found[1].replace('\\"', '"') if found else ""
 

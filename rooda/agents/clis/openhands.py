@@ -1,7 +1,7 @@
 """Reads the output of `openhands --headless --json`: one record per line, between boxes drawn for the terminal.
 
-openhands also exits with 0 after an error of the service; the error is then its last record. When the context is full,
-openhands condenses the conversation and asks again; if that does not help, it repeats this without end.
+openhands exits with 0 even after an error of the service; the error is then its last record. When the context is full,
+openhands condenses the conversation and asks the model again; if that does not help, it repeats this endlessly.
 """
 
 import re

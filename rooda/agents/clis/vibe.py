@@ -1,4 +1,4 @@
-"""Reads the output of `vibe -p --output streaming`, and the report that vibe writes to --output-dir at its end."""
+"""Reads the output of `vibe -p --output streaming`, and the report that vibe writes to --output-dir when it exits."""
 
 import re
 
