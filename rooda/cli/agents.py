@@ -111,7 +111,7 @@ def _cells(row: Json) -> tuple[str, ...]:
 
 
 def _tested(name: str, table: Json) -> str:
-    """Return when the user tested an agent with success, else the version that rooda's own tests run; "" if neither."""
+    """Return when the user tested an agent successfully, else the version that rooda's own tests run; "" if neither."""
     try:
         record = json_of(files.read_ours(dirs.state(TESTED, f"{name}.json")))
         return " ".join(text for text in (str(record["on"]), str(record["version"])) if text)
@@ -120,7 +120,7 @@ def _tested(name: str, table: Json) -> str:
 
 
 def _note_success(name: str, version: str) -> None:
-    """Record that the user tested an agent with success; without a home folder, nothing is kept."""
+    """Record that the user tested an agent successfully; without a home folder, nothing is recorded."""
     import json
 
     record = {"on": clock.local_date(clock.now()), "version": version}
@@ -200,7 +200,7 @@ def add(ctx: click.Context, name: str, command: str) -> int:
 
 
 def _require_new(found: layers.Settings, name: str, command: str) -> None:
-    """Raise UsageProblem if the name or the command can't be those of a new agent."""
+    """Raise UsageProblem if the name or the command can't be used for a new agent."""
     if not re.fullmatch(NAME, name):
         raise UsageProblem(f"{name!r} can't be an agent's name.", "Use letters, digits, '.', '_' and '-'.")
     if name in names(found):
@@ -211,7 +211,7 @@ def _require_new(found: layers.Settings, name: str, command: str) -> None:
 
 
 def _append(path: str, table: str, name: str) -> None:
-    """Append a table to a settings file, whose text stays as it is, and print the table."""
+    """Append a table to a settings file without changing its other text, and print the table."""
     import tomllib
 
     try:
@@ -243,7 +243,7 @@ def _all_pass(checks: "Iterable[Check]", signals: "Signals") -> bool:
 
 
 def _trial(work: "Callable[[str, Signals], bool]") -> int:
-    """Run `work`, which starts agents, in a folder that is kept if it fails; return the exit code."""
+    """Run `work`, which starts agents, in a new folder that is deleted on success; return the exit code."""
     import tempfile
 
     from rooda.processes import capture, linux, supervise

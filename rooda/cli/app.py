@@ -31,7 +31,11 @@ class App(click.Group):
         return [name for name, _ in self._rows(ctx)]
 
     def get_command(self, ctx: click.Context, name: str, rest: Sequence[str] = ()) -> click.Command | None:
-        """Return a command. `rest`: the words after it; unless they name a kind's own command, add shared verbs."""
+        """Return the command `name`, or the command that runs the procedure `name`.
+
+        `rest`: the words that follow it. A kind's command gets the shared verbs unless `rest` begins with one of its
+        own commands.
+        """
         if (name := SYNONYMS.get(name, name)) in WORDS:
             module, _, attribute = WORDS[name].target.partition(":")
             command: click.Command = getattr(importlib.import_module(module), attribute)
@@ -84,7 +88,7 @@ class App(click.Group):
 
 
 def _whose_tasks(args: list[str]) -> tuple[bool, list[str]]:
-    """Return whether a `rooda tasks …` means the tasks of the fleet, and its words without --fleet and --local."""
+    """Return whether `rooda tasks ARGS` means the fleet's tasks, and the words of ARGS without --fleet and --local."""
     end = args.index("--") if "--" in args else len(args)
     words = [*(word for word in args[:end] if word not in (FLEET, LOCAL)), *args[end:]]
     if FLEET in args[:end] or LOCAL in args[:end]:

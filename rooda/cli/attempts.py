@@ -15,7 +15,7 @@ from rooda.run.setup import Sandbox, Setup
 
 
 class Attempt(NamedTuple):
-    """One attempt. `shell` exits with 0 if it succeeds, and finds its targets in variables; see `_prepared`."""
+    """One attempt. `shell` exits with 0 if the attempt succeeds; it finds its targets in variables: see `_prepared`."""
 
     name: str
     shell: str

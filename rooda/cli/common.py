@@ -84,7 +84,7 @@ def say_parent_hint(workspace: str) -> None:
 
 
 def of_tasks(here: Where) -> str:
-    """Return a line about `rooda tasks run`, if it is active here, or about open tasks; "" if there are none."""
+    """Return a line about `rooda tasks run` if it is active here, else about open tasks; "" if there is neither."""
     if not _has_tasks(here):
         return ""
     from rooda.tasks import store, view

@@ -158,7 +158,10 @@ def _for_bash(value: str, quote: str) -> str:
 
 
 class Place(NamedTuple):
-    """Path of the completion script, and of the start-up file that must load it; "" if the shell finds it itself."""
+    """Path of the completion script, and of the start-up file that must load it.
+
+    `start_up` is "" if the shell finds the script itself.
+    """
 
     path: str
     start_up: str = ""

@@ -28,8 +28,8 @@ ATTEMPTS = 100  # for each wait; 20 or 50 ms apart
 def one_running(here: Where, name: str | None, verb: str = "stop") -> Loop | None:
     """Return the loop NAME if it is running, or the only running loop; print a message and return None if none runs.
 
-    Raises Undecided if several run. Except for `attach`, raises ConfigProblem for another user's files, because a lock
-    file of theirs could name any process.
+    Raises Undecided if several run. Except for `attach`, raises ConfigProblem if files belong to another user, because
+    another user's lock file could name any process.
     """
     if verb != "attach":
         require_own(here)
@@ -63,7 +63,8 @@ def named(loop: Loop, begin: bool = False) -> str:
 def record_order(workspace: str, loop: Loop, word: str, reason: str = "") -> None:
     """Record an order in the run's folder before it is carried out; an empty `word` deletes the recorded order.
 
-    Waits until a run that has just started has written its ID; a process that asks the user first has none.
+    Waits until a run that has just started has written its ID. Records nothing if the loop has ended, or if it is still
+    asking the user a question before the run.
     """
     for _ in range(ATTEMPTS):
         owner = lock.owner(loop.lock)
@@ -119,7 +120,7 @@ def _pause_state(workspace: str, loop: Loop) -> tuple[bool, bool]:
 
 
 def _await_state(loop: Loop, still: bool) -> bool:
-    """Wait until the loop is suspended (`still`) or continues; return False if it ended first.
+    """Wait until the loop is suspended, or, unless `still`, until it continues; return False if it ended first.
 
     The signal to continue is repeated, in case a pause arrives at the same time. The wait ends after a few seconds,
     because a loop that is saving a large work tree suspends only afterwards.
@@ -137,7 +138,7 @@ def _await_state(loop: Loop, still: bool) -> bool:
 def _signal(
     ctx: click.Context, name: str | None, verb: str, act: "signals.SignalSender", order: str, *said: str
 ) -> int:
-    """Suspend or continue a loop. `order`: the word to record in the run's folder; "" deletes a recorded one."""
+    """Suspend or continue a loop. `order`: the word to record in the run's folder; "" deletes the recorded word."""
     here = where(ctx)
     loop = one_running(here, name, verb)
     if loop is None:
@@ -198,7 +199,7 @@ def stop(ctx: click.Context, name: str | None, now: bool, reason: str) -> int:
 
 
 def end_loop(workspace: str, loop: Loop, now: bool = False, reason: str = "", for_good: bool = False) -> int:
-    """Send SIGTERM to the loop, a second one with --now, and wait for its end, at most STOP_PATIENCE seconds.
+    """Send SIGTERM to the loop, a second time if `now`, and wait at most STOP_PATIENCE seconds for its end.
 
     `for_good`: the caller will cancel the loop, so no command to resume it is printed.
     """
@@ -225,7 +226,7 @@ def end_loop(workspace: str, loop: Loop, now: bool = False, reason: str = "", fo
 
 
 def _await_guardian(owner: dict[str, object]) -> None:
-    """Wait until the loop's guardian has ended what the loop left, and has exited."""
+    """Wait until the loop's guardian has ended the processes that the loop left behind, and has exited."""
     for _ in range(ATTEMPTS):
         if not table.is_alive(owner):
             return
@@ -233,7 +234,10 @@ def _await_guardian(owner: dict[str, object]) -> None:
 
 
 def _ends(loop: Loop, seconds: float) -> bool:
-    """Wait until the loop ends; False after `seconds`. Continues a loop that was just suspended, so that it can end."""
+    """Wait until the loop ends; return False if it has not ended after `seconds`.
+
+    Continues a loop that was just suspended, so that it can end.
+    """
 
     def awake() -> bool:
         owner = lock.owner(loop.lock)

@@ -142,7 +142,10 @@ def chosen_agents(subject: Subject) -> Iterator[Finding]:
 
 
 def _setups(found: layers.Settings) -> Iterator[tuple[str, Callable[[], Setup]]]:
-    """Yield the name and a function that returns the Setup, for `build` and all that the user configured."""
+    """Yield the name of each procedure or kind to check, and a function that returns its Setup.
+
+    These are `build` and everything that the user configured.
+    """
     written = _written(found)
     for name in [*written, *(["build"] if "build" not in written else [])]:
         yield name, partial(registry.kind(registry.OODA).setup, found, name)
@@ -365,7 +368,7 @@ def _sandbox(subject: Subject) -> Iterator[Finding]:
 
 
 def _outside(subject: Subject) -> Iterator[Finding]:
-    """Report agents that start outside of the sandbox, although one is available here."""
+    """Report agents that start outside of a sandbox although one is available here."""
     from rooda.run import walls
 
     found: dict[str, list[str]] = {}

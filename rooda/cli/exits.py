@@ -15,7 +15,7 @@ ERROR, WARNING = "Error: ", "WARNING: "  # prefixes of messages on stderr
 
 
 def guarded(words: Sequence[str]) -> int:
-    """Run the command line and return its exit code. A user's mistake ends in a message, not in a traceback."""
+    """Run the command line and return its exit code. For a user's mistake, print a message instead of a traceback."""
     from rooda.cli.app import app
 
     def command() -> int:
@@ -101,7 +101,7 @@ _LISTS = ("agents", "tasks")  # commands that print their list if no word follow
 
 
 def _meant(said: str, ctx: "click.Context") -> str:
-    """Return what the user may have meant by an unknown command of a group: the list, or a task without quotes."""
+    """Return advice on an unknown command of a group: how to list, or to put a task in quotes; "" if neither fits."""
     if ctx.command.name in _LISTS and said.startswith("No such command 'list'"):
         return f"The list is: {ctx.command_path}"
     start = getattr(ctx.command, "default", "")
@@ -118,7 +118,7 @@ _OLD_OPTIONS = {  # of an older program of the same name
 
 
 def _successor(option: str, ctx: "click.Context") -> str:
-    """Return the option that replaces one of an older rooda, if the command has it; else ""."""
+    """Return the option that replaces `option` of an older rooda, if the command has it; else ""."""
     found = _OLD_OPTIONS.get(option, "")
     taken = {name for parameter in ctx.command.params for name in parameter.opts}
     if ctx.parent is None and found.startswith("-"):

@@ -44,7 +44,7 @@ def export(ctx: click.Context, run: str, output: str, force: bool) -> int:
 
 
 def _require_free(output: str, force: bool) -> None:
-    """Raise UsageProblem if a file would be overwritten without --force, or if what is there is not a file."""
+    """Raise UsageProblem if `output` exists, unless it is a regular file and `force` is set."""
     if not os.path.lexists(output):
         return
     if not os.path.isfile(output):
@@ -75,7 +75,7 @@ def _others(here: Where, word: str) -> list[str]:
 
 
 def _refuse_links(run: PastRun) -> None:
-    """Raise UsageProblem if the folder of a session is a link, since rooda never makes one."""
+    """Raise UsageProblem if the folder of a session is a link, since rooda never creates such links."""
     for session in run.sessions:
         if os.path.islink(session.folder):
             raise UsageProblem(f"{session.folder} is a link; nothing was written.", "Remove the link.")

@@ -1,4 +1,4 @@
-"""`rooda forecast NAME`: estimates cost and time of further iterations, from those of past iterations."""
+"""`rooda forecast NAME`: estimates cost and time of further iterations, based on past iterations."""
 
 from functools import partial
 

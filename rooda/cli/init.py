@@ -60,7 +60,7 @@ QUESTIONS = {
 
 
 def _asked(limits: Mapping[str, float | None]) -> dict[str, float]:
-    """Return the limits to write: those given as options, and at a terminal also the user's answers to QUESTIONS."""
+    """Return the limits to write: those given as options and, at a terminal, the user's answers to QUESTIONS."""
     from rooda.run import questions
 
     found = {key: value for key, value in limits.items() if value is not None}
@@ -142,7 +142,7 @@ def _shipped() -> dict[str, Any]:
 
 
 def _wants_trial(workspace: str, gates: list[str], wanted: bool | None) -> bool:
-    """True if the gates are to run in the sandbox: by the option, else by the user's answer at a terminal."""
+    """True if the gates are to run in the sandbox, as `wanted` says or, if it is None, as the user answers."""
     from rooda.run import questions, walls
 
     if not gates or wanted is False or walls.chosen(walls.AUTO, workspace).mode == walls.OFF:
@@ -157,7 +157,7 @@ TRIAL = "Run the gates once, in the sandbox and if need be outside, to find what
 
 
 def _tried(workspace: str, gates: list[str]) -> tuple[str, ...]:
-    """Run the gates in the sandbox; return the lines of [sandbox] for the gates that are red only there."""
+    """Run the gates in the sandbox; for gates that are red only there, return the [sandbox] lines that help."""
     from rooda.agents.command import base_environment
     from rooda.processes.signals import Signals
     from rooda.run import red_inside

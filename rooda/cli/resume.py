@@ -234,7 +234,10 @@ def _is_cut_off(session: history.SessionLog) -> bool:
 
 
 def _runs_of_tasks(folders: list[str]) -> Iterator[CutOff]:
-    """Yield each `rooda tasks run` that was cut off. It resumes its loops itself: rooda doesn't record their clones."""
+    """Yield each `rooda tasks run` that was cut off.
+
+    Once restarted, it resumes its loops itself, because rooda doesn't record their clones.
+    """
     seen = set[str]()
     for workspace in folders:
         common = traces.folders(workspace)[2]

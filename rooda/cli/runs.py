@@ -77,9 +77,10 @@ def _say_table(rows: list[Json]) -> None:
 
 
 def _fitting(cells: Sequence[Sequence[str]], room: int) -> list[str]:
-    """Format rows for a terminal. A narrow one lacks COMMITS, and if that is not enough, the ends of the names in WHAT.
+    """Format rows as a table for a terminal with `room` columns.
 
-    So COST and the beginning of CAUSE remain visible.
+    If the terminal is too narrow, leave out COMMITS, and if that is not enough, shorten the names in WHAT, so that COST
+    and the beginning of CAUSE remain visible.
     """
     for kept in (HEAD, [name for name in HEAD if name != "COMMITS"]):
         table = [[row[HEAD.index(name)] for name in kept] for row in cells]

@@ -26,7 +26,7 @@ POLL_OFTEN = 2.0  # seconds; used otherwise, and while loops are being ended
 
 
 def supervised(here: Where) -> int:
-    """Resume all loops that were cut off, and wait for their end. A signal terminates them; they save their state."""
+    """Resume all loops that were cut off, and wait until they end. A signal terminates them; they save their state."""
     manager, passed_on = notifier(), 0
     pause = POLL if linux.adopt_orphans() else POLL_OFTEN
     with Signals() as heard:
@@ -271,7 +271,10 @@ def manager_here() -> Manager:
 
 
 def safe_path(path: str, workspaces: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """Return PATH without folders that agents could write to (relative, or in a workspace); and those folders."""
+    """Return PATH without the folders that agents could write to, and the folders that were left out.
+
+    Agents could write to folders in a workspace, and to those with a relative path.
+    """
     folders = path.split(os.pathsep)
     kept = [each for each in folders if os.path.isabs(each) and not _inside(each, workspaces)]
     dropped = [each for each in folders if each not in kept]
@@ -291,7 +294,7 @@ def _workspaces() -> list[str]:
 
 
 def _places() -> dict[str, str]:
-    """Return the environment variables that locate rooda's files: the service may be started without them.
+    """Return the environment variables that locate rooda's files, because the service may be started without them.
 
     A relative path is made absolute if it is for settings; else it is left out, because rooda ignores it.
     """

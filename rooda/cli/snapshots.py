@@ -180,7 +180,7 @@ def _lines(repo: Repo, tip: Snapshot, limit: int) -> list[str]:
 
 
 def _changes(repo: Repo, shown: Sequence[Turn]) -> dict[str, str]:
-    """Return git's summary of each turn's changes, keyed by "BEFORE AFTER" tree IDs, with a single git process."""
+    """Return git's summary of each turn's changes, keyed by the two trees' IDs, "BEFORE AFTER". Runs git only once."""
     pairs = [f"{turn.before.tree} {turn.after.tree}\n" for turn in shown if turn.after]
     text = repo.text("diff-tree", "--stdin", "-r", "--shortstat", stdin="".join(pairs).encode()) if pairs else ""
     found: dict[str, str] = {}
@@ -221,7 +221,7 @@ def diff(ctx: click.Context, words: tuple[str, ...], run: str | None, stat: bool
 
 
 def _show_diff(repo: Repo, words: Sequence[str]) -> None:
-    """Print a diff; on a terminal in color, unless it contains escape sequences, which could hide lines."""
+    """Print a diff. On a terminal, color it unless it contains escape sequences, which could hide lines."""
     command = ["diff", "--no-ext-diff", "--no-textconv"]
     plain = repo.run(*command, "--color=never", *words).out
     if is_terminal(sys.stdout) and b"\x1b" not in plain:
@@ -231,7 +231,11 @@ def _show_diff(repo: Repo, words: Sequence[str]) -> None:
 
 
 def _end(repo: Repo, run: Run, turn: Turn) -> tuple[str, str]:
-    """Return the tree at the end of an iteration (from a snapshot, else of the work tree), and a remark on it."""
+    """Return the tree at the end of an iteration, and "".
+
+    If the iteration has no recorded end, return the tree of the next snapshot, of the next run's start or of the work
+    tree, and a remark that says so.
+    """
     if turn.after:
         return turn.after.tree, ""
     later = [each for each in run.snapshots if each.number > turn.before.number]

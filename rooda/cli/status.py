@@ -65,7 +65,7 @@ def status(ctx: click.Context, name: str | None, as_json: bool, watch: bool, eve
 
 
 def _say_last_run(here: Where, found: list[Found]) -> None:
-    """Print one line about the newest run, unless it is among those that can be resumed."""
+    """Print one line about the newest run, unless its loop is in `found`."""
     latest = run_folder.latest(here.workspace, None)
     if latest is None or run_folder.loop_of(os.path.basename(latest)) in {row.name for row, _ in found}:
         return
@@ -109,7 +109,7 @@ def _find(query: Query, overview: Overview) -> list[Found]:
 
 
 def _pictures(query: Query, overview: Overview, found: list[Found], as_json: bool) -> Iterator[list[str]]:
-    """Yield the lines that show `found`, and then, without end, the lines of each refresh."""
+    """Yield the lines that show `found`, and then, endlessly, the lines of each refresh."""
     while True:
         yield [json.dumps(_rows(found))] if as_json else _lines(query, found)
         found = _find(query, overview)

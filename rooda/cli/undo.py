@@ -139,7 +139,7 @@ def _redone(run: shared.Run) -> Target:
 
 
 def _is_kept(workspace: str, tip: Snapshot) -> Callable[[str], bool]:
-    """Return a function that is true for paths of other loops' state, which an undo of this run must not change."""
+    """Return a function that is true for paths with other loops' state, which an undo of this run must not change."""
     own = registry.kind(tip.kind).work_paths(workspace, tip.loop)
     return lambda path: belongs_to_another_loop(path, tip, own)
 

@@ -18,7 +18,7 @@ from rooda.settings.where import Where, where
 
 
 class Verb(NamedTuple):
-    """A shared verb. `names` returns the loops of a kind that it can act on if the user names none."""
+    """A shared verb. `names` returns the loops of a kind that the verb can act on if the user names none."""
 
     names: Callable[[Where, str], list[str]]
     word: str = ""  # the command for all kinds of loops, if its name differs
@@ -52,7 +52,10 @@ _NOTHING = {"stop": "Nothing to stop here", "cancel": "Nothing to cancel here"}
 
 
 def _name(here: Where, kind: str, word: str, verb: Verb, typed: str | None) -> str | None:
-    """Return the loop to act on; None if there is none. Raises UsageProblem for another kind, Undecided for several."""
+    """Return the loop to act on; None if there is none.
+
+    Raises UsageProblem if `typed` names a loop of another kind, and Undecided if several loops match.
+    """
     if typed:
         other = common.kind_of(here, common.loop_of(here, typed))
         if other != kind:

@@ -1,4 +1,4 @@
-"""`rooda why [NAME]`: show the rule and the evidence behind each decision of a run."""
+"""`rooda why [NAME]`: shows the rule and the evidence behind each decision of a run."""
 
 import os
 
@@ -57,7 +57,7 @@ def why(ctx: click.Context, name: str | None, iteration: int | None, as_json: bo
 
 
 def _sessions(workspace: str, folder: str) -> list[str]:
-    """Return the folders of the sessions of the run that has the session `folder` as its newest, oldest first."""
+    """Return the folders of all sessions, oldest first, of the run whose newest session is in `folder`."""
     found = run_of(workspace, os.path.basename(folder))
     return [session.folder for session in found[0].sessions] if found else [folder]
 
