@@ -24,7 +24,7 @@ def decisions(workspace: str, folder: str, hidden: tuple[str, ...], live: bool) 
 
 
 def _cancelled(folder: str) -> Iterator[Reason]:
-    """Yield the reason for the end of a run that the user has cancelled after its session."""
+    """Yield the reason why a run ended if the user cancelled it after its session."""
     if (because := run_folder.cancelled(folder)) is not None:
         rule = f"the user cancelled the run for good (rooda cancel){f': {because}' if because else ''}"
         yield Reason(run_folder.order_of(folder)["at"], 0, "ended", rule, run_folder.ORDER_FILE)
@@ -89,7 +89,10 @@ def _path(evidence: str, folder: str, workspace: str) -> str:
 
 
 def _line(workspace: str, path: str, words: str) -> tuple[int, bytes]:
-    """Return the number and bytes of the first line with `words`, else of the last nonblank line; number 0 if none."""
+    """Return the number and bytes of the first line with `words`, else of the last nonblank line.
+
+    The number is 0 if there is no such line, or if the file can't be opened.
+    """
     first, last = words.partition("\n")[0][:80], (0, b"")
     wanted = [text.encode("utf-8", "surrogatepass") for text in (first, secrets.in_json(first)) if text]
     try:

@@ -1,4 +1,4 @@
-"""Implements what the start of every loop shares: check the agent, take the lock, end orphans, make a worktree."""
+"""Implements the steps that all loops share at the start: check the agent, lock, end orphans, make a worktree."""
 
 import os
 import shlex
@@ -123,7 +123,7 @@ def _shown(word: str) -> str:
 
 
 def _after_a_dying_run(path: str) -> lock.Lock | None:
-    """Wait for the lock of a dead process and take it; return None if the process in the lock is alive or unknown.
+    """Take a dead process's lock once it is free; None if the process that the lock names is alive or unknown.
 
     A run that has just started has not written its PID yet, so the lock may still name a dead process.
     """

@@ -1,4 +1,4 @@
-"""Finds the secrets that are masked in what commands and the page show."""
+"""Finds the secrets to mask in the output of commands and on the page."""
 
 import os
 

@@ -70,7 +70,7 @@ class Metrics:
                         yield state
 
     def _end_of(self, path: str) -> tuple[str, str]:
-        """Return the kind and state of a run that has ended; "" as state if it has not."""
+        """Return a run's kind and final state; the state is "" if the run has not ended."""
         if path not in self._over:
             session = SessionLog(os.path.join(path, NAME)).refresh()
             if session.ended is None:

@@ -1,4 +1,4 @@
-"""Prepares a new worktree as [worktree] says: copies files, links caches, and runs the project's setup command."""
+"""Prepares a new worktree as the [worktree] settings say: copies files, links caches, and runs the setup command."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ SUBMODULE = "160000"  # the mode of a submodule in git's index
 
 
 def check(wanted: NewWorktree, workspace: str) -> None:
-    """Raise UsageProblem for a path outside of the workspace or a link to an editable install of the project."""
+    """Raise UsageProblem if `wanted` has a path outside of the workspace, or links an editable install of it."""
     for key, names in (("copy", wanted.copy), ("link", wanted.link)):
         for name in names:
             if key not in wanted.may_leave and not _is_inside(workspace, name):

@@ -153,7 +153,7 @@ def for_resume() -> list[click.Parameter]:
 
 
 def for_kind() -> list[click.Parameter]:
-    """Return the options that all kinds but procedures share: agent, limits and output."""
+    """Return the options that all kinds except procedures share: agent, limits and output."""
     return [*of(SHARED, "agent"), *_limit(SHARED), *_way(SHARED)]
 
 

@@ -56,7 +56,7 @@ class Overview:
     def rows(self, workspaces: list[str], fresh: bool = False) -> list[Row]:
         """Return a row for each loop that runs or can be resumed, running loops first.
 
-        With `fresh`, the files of loops that don't run are read again, too.
+        If `fresh`, reread the files of loops that don't run.
         """
         if fresh:
             self._looks.clear()
@@ -155,7 +155,7 @@ def as_json(here: Where, kind: str, facts: list[Json]) -> list[Json]:
 
 
 def for_people(row: Row, facts: Json) -> Json:
-    """Return the facts from which a kind formats its status lines, with the state and how a waiting run continues."""
+    """Return the facts from which a kind formats its status lines, including the state and how to continue the loop."""
     resume = {"resume": row.next} if row.state in (PAUSED, PARKED) and row.next else {}
     return {**facts, "shown_status": row.state, **resume}
 

@@ -1,4 +1,4 @@
-"""Makes the objects of `rooda runs --json`: past runs with their state, why they ended, and their cost."""
+"""Makes the objects of `rooda runs --json`: past runs with their state, their cost, and why they ended."""
 
 from collections.abc import Sequence
 from functools import partial

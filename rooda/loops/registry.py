@@ -153,7 +153,7 @@ def turns(kind: str) -> "LoopKind":
 
 
 class Kind(Protocol):
-    """The interface that each loop kind's kind.py implements; mypy checks that. NAME: the value of `name`."""
+    """The interface that each loop kind's kind.py implements; mypy checks that. NAME is the value of `name`."""
 
     def locks(self, workspace: str) -> "dict[str, str]":
         """Return the lock paths of all loops that ever ran in the workspace, keyed by loop name."""

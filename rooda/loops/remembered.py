@@ -26,7 +26,7 @@ GROUPS = ("agent", "prompt", "way", "screen", "config", "call", "steps")  # grou
 
 
 def _kept() -> tuple[str, ...]:
-    """Return the names of the options that a resume reuses: those of settings with `kept`, and --config.
+    """Return the names of the options that a resume reuses: those of settings marked `kept`, and --config.
 
     Limits and counts come from the run's own files; output options must be given again.
     """
@@ -66,7 +66,7 @@ class Option(NamedTuple):
 
 
 def with_remembered(here: Where, typed: Mapping[str, Any], kind: str, name: str, begun: str = "") -> tuple[Where, Json]:
-    """Return the workspace and options of a resume. Options given now win over those of the earlier start.
+    """Return the workspace and options of a resume. Options given now override those of the earlier start.
 
     The reused options are also listed under `remembered`. `begun`: ID of the session that started the run, if known.
     """
@@ -96,7 +96,7 @@ def has_remembered(workspace: str, kind: str, name: str) -> bool:
 
 
 def words_of(kind: str, origin: Json) -> list[str]:
-    """Return the options that a resume reuses from the record of a start, as command-line words."""
+    """Return the command-line words for those options in the record of a start that a resume reuses."""
     return [word for option in _options(_context(kind), origin).values() for word in option.words]
 
 
@@ -140,7 +140,10 @@ def _options(context: "click.Context", known: Json) -> dict[str, Option]:
 
 
 def _replaced(name: str, here: Where, typed: Mapping[str, Any], before: Mapping[str, Option]) -> bool:
-    """True if an option given now replaces this one. A new agent drops the old model; --param values are merged."""
+    """True if an option given now replaces the earlier option `name`.
+
+    A new agent drops the old model; --param values are merged.
+    """
     if name == "model":
         agent, was = typed.get("agent") or typed.get("ai_cmd_alias"), [each.value for each in before.values()]
         return bool(typed.get("model")) or (agent is not None and agent not in was)

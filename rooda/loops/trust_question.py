@@ -56,7 +56,7 @@ def _accepted_for_this_start(seen: Seen) -> bool:
 
 
 def _answer(seen: Seen, verdict: Verdict, hint: str) -> str:
-    """Show what would run and return the user's answer; raise Undecided for "no" or without a terminal."""
+    """Show what would run and return the user's answer; raise Undecided if it is "no" or there is no terminal."""
     title = _title(seen, verdict)
     if not questions.at_terminal():
         raise Undecided(f"{title[:-1]}; nothing was started.\n{question_lines(verdict, whole=True)}", hint)
@@ -93,7 +93,10 @@ def _hint(seen: Seen, found: Settings, config: str | None) -> str:
 
 
 def question_lines(verdict: Verdict, most: int = 1_000_000, whole: bool = False) -> str:
-    """Return at most `most` lines, one per setting in question. After a change, each begins with + or -."""
+    """Return at most `most` lines, one per setting in question.
+
+    If the settings changed, each line begins with + or -.
+    """
     marked = [("+ " if verdict.is_change else "  ", fact) for fact in verdict.added]
     marked += [("- ", fact) for fact in verdict.removed]
     lines = [f"{mark}{fact_line(fact, whole)}" for mark, fact in marked]

@@ -55,7 +55,7 @@ def warnings(look: Lookup, agent: Agent, words: list[str]) -> list[str]:
 
 
 def check(where: Where, root: Node) -> list[str]:
-    """Return warnings about features that the flow needs and the agent lacks; raise ConfigProblem for a bad file."""
+    """Return warnings about features that the flow needs and the agent lacks; raise ConfigProblem for invalid files."""
     found = configuration.load(where.workspace, where.config)
     made, look = setup(found, "flow", {})
     topology.require_outputs(where.workspace, root, look.value("sensors") == "native")
@@ -139,7 +139,7 @@ def _reflex(keys: Keys, plan: str) -> list[list[str]]:
 
 
 def _goal(keys: Keys, plan: str) -> list[list[str]]:
-    """Return the command that runs a goal with the plan as its specification, without questions."""
+    """Return the command that runs a goal without questions, with the plan as its specification."""
     return [["goal", "run", "--fresh", "--yes", "--headless", "--file", plan, *_limit(keys, "--iterations")]]
 
 

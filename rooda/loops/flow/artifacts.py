@@ -1,4 +1,4 @@
-"""Reads and writes the files of a run below `.ai-loop/runs/<run-id>`, in the format of the specification."""
+"""Reads and writes a run's files below `.ai-loop/runs/<run-id>`. The specification defines their format."""
 
 import os
 import re
@@ -90,7 +90,7 @@ def read_state(data: str | None) -> dict[str, Any]:
 
 
 def enter(run_files: RunFiles, node: Node, setpoint: str) -> None:
-    """Prepare a node's files for a new entry: delete earlier outputs, which git still has; write the setpoint."""
+    """Prepare a node's files for a new entry: delete earlier outputs, which remain in git, and write the setpoint."""
     for name in (CONTROLLER, ACTUATOR, RESULT):
         files.remove(run_files.of_node(node.path, name))
     write(run_files.of_node(node.path, ORCHESTRATOR), _orchestrator(node, 0, "running") + task_section(setpoint))
@@ -170,7 +170,7 @@ class Output(Protocol[Value_co]):
         """Parse the files; raise Broken if one is missing or breaks its contract."""
 
     def unwrapped(self, written: str) -> str:
-        """Return the agent's text without a code fence or chatter around it."""
+        """Return the text `written` by the agent, without a code fence or chatter around it."""
 
     def check_printed(self, printed: str) -> None:
         """Raise Broken if the agent's printed output can't replace the missing output file."""

@@ -67,7 +67,8 @@ class Calls:
     def make(self, request: Request[Value]) -> Value:
         """Make the call and return its parsed output.
 
-        Raise NodeFailed after the last answer that breaks its contract, CallFailed after the last call that failed.
+        Raises NodeFailed if even the last answer breaks its contract, and CallFailed if the call fails and no retry can
+        help.
         """
         attempt, broken = 0, 0
         asked = request
@@ -143,7 +144,7 @@ class Calls:
         return reply
 
     def _read(self, request: Request[Value], reply: Reply, stem: str) -> Value:
-        """Parse the output; if its only file is missing, use what the agent printed if that is valid."""
+        """Parse the output. If its only file is missing, use what the agent printed, provided that this is valid."""
         paths = request.output.paths
         if len(paths) == 1 and text(paths[0]) is None:
             printed = request.output.unwrapped(reply.answer.whole or "")
@@ -165,7 +166,7 @@ class Calls:
 
 
 def _stem(request: Request[Any], attempt: int) -> str:
-    """Return the file name prefix of a call's files."""
+    """Return the prefix of the names of a call's files."""
     again = "" if attempt == 1 else "-again" if attempt == 2 else f"-again-{attempt - 1}"
     return f"{request.number:04d}-{request.kind}-{request.label}{again}"
 

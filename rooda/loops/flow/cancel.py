@@ -12,7 +12,7 @@ from rooda.loops.flow.runs import FlowRun
 
 
 def cancel(workspace: str, name: str) -> str:
-    """Cancel the run NAME; return a sentence about what is kept, "" if the run has ended."""
+    """Cancel the run NAME; return a sentence about what is kept, or "" if the run has already ended."""
     repo = repository.find(workspace)
     run = runs.find(runs.find_all(repo), name)
     if run.status not in (RUNNING, ERROR, LIMIT):

@@ -36,7 +36,7 @@ class LoggedCommit(NamedTuple):
 
 
 def history(repo: Repo, root: str, run: str, tip: str = "HEAD") -> list[LoggedCommit]:
-    """Return the commits of a run, oldest first, from the commit of its first measurement; [] if there is none."""
+    """Return the commits of a run, oldest first, beginning with its first measurement; [] if there is none."""
     found: list[LoggedCommit] = []
     while page := _page(repo, tip, len(found)):
         for each in page:
@@ -64,7 +64,7 @@ class Committer(NamedTuple):
     verify: bool = True  # run the user's hooks
 
     def commit(self, message: str, changed: Sequence[str] | None) -> None:
-        """Commit the changed paths, or all changes if None; raise NodeFailed if git or a hook refuses."""
+        """Commit the changed paths, or all changes if `changed` is None; raise NodeFailed if git or a hook refuses."""
         add_all = changed is None or not self._add([*changed, self.repo.inside(self.always)])
         if add_all:
             _must_add(self.repo.run(*add_command(self.repo)))
@@ -72,7 +72,7 @@ class Committer(NamedTuple):
         self._commit(message, self.verify)
 
     def commit_own(self, message: str) -> None:
-        """Commit only the run's folder, without hooks; other changes stay uncommitted."""
+        """Commit only the run's folder, without hooks; other changes remain uncommitted."""
         unstage(self.repo)
         _must_add(self._forced([self.repo.inside(self.always)]))
         self._commit(message, verify=False)
@@ -80,7 +80,7 @@ class Committer(NamedTuple):
     def _add(self, paths: Sequence[str]) -> bool:
         """Add the paths; return False if there are too many or git fails.
 
-        They are passed as arguments: if git read them from a stdin that is cut off, it would add everything.
+        The paths are passed as arguments: if git read them from a stdin that is cut off, it would add everything.
         """
         return len(paths) <= FEW and self._forced(paths).code == 0
 
@@ -138,12 +138,12 @@ def commit_staged(repo: Repo, message: str) -> None:
 
 
 def has_work(repo: Repo, commit: str, folder: str) -> bool:
-    """True if a commit changes more than the files in the project folder `folder`."""
+    """True if a commit changes files outside `folder`, a folder of the project."""
     where = (":/", f":(top,exclude,literal){repo.inside(folder)}")
     words = ["diff-tree", "-r", "--quiet", f"{commit}^", commit, "--", *where]
     return bool(command.run(words, repo.top, env=repo.env, literal=False).code)
 
 
 def uncommit(repo: Repo, commit: str) -> None:
-    """Remove this commit and all later ones from the branch; their changes stay in the work tree."""
+    """Remove this commit and all later ones from the branch; keep their changes in the work tree."""
     repo.run_checked("reset", "-q", "--soft", f"{commit}^")

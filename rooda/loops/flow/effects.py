@@ -43,7 +43,7 @@ CHEAP, DEEP, MAKER = "haiku", "opus", "sonnet"  # default models of sensors, con
 
 
 class CallSettings(NamedTuple):
-    """The agents and settings of a run's calls."""
+    """The agents and settings for a run's calls."""
 
     setup: Setup
     agents: FlowAgents
@@ -53,7 +53,7 @@ class CallSettings(NamedTuple):
 
 
 class Effects(FlowWorld):
-    """The effects of one session. rooda undoes a call's changes, except to its outputs and to files it may edit."""
+    """The effects of one session. rooda undoes a call's changes to all files but its outputs and those it may edit."""
 
     def __init__(self, session: Session, run_files: RunFiles, guard: Guard, settings: CallSettings) -> None:
         self._session, self._run_files, self._settings = session, run_files, settings

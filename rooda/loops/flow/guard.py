@@ -31,7 +31,7 @@ class GuardState(NamedTuple):
 
 
 class Guard:
-    """Finds and undoes forbidden changes: compares trees of the work tree, and the run's and flow's files by bytes."""
+    """Finds and undoes forbidden changes: compares trees of the work tree, and bytes of the run's and flow's files."""
 
     def __init__(self, repo: Repo, root: Node, run: str) -> None:
         self._repo, self._run = repo, run_folder(run)
@@ -106,7 +106,7 @@ class Guard:
         return breaches + more
 
     def _changes(self, before: str, base: str, now: str, may_edit: bool) -> tuple[list[str], list[str], list[str]]:
-        """Return the changed paths, the forbidden ones among them, and those that differ only because of a checkout."""
+        """Return the changed paths, the forbidden ones among them, and paths that differ only because of a checkout."""
         touched = self._differing(base, now)
         bad = [path for path in touched if not (may_edit and self._may_change(path))]
         return touched, bad, sorted({*self._differing(before, now)} - {*touched}) if base != before else []
@@ -188,14 +188,14 @@ class Guard:
         return "moved the branch's tip (committed?); the commit was undone, its changes stay", now
 
     def _base_of(self, before: GuardState, left: Head) -> str:
-        """Return the tree to compare with: the tree before the call, or that of a foreign commit now checked out."""
+        """Return the tree to compare with: a checked-out foreign commit's tree, else the tree before the call."""
         new, old = left.commit, before.head.commit
         if new in ("", old) or self._repo.run("merge-base", "--is-ancestor", old, new).code == 0:
             return before.tree
         return self._repo.text("rev-parse", f"{new}^{{tree}}")
 
     def _file_states(self) -> dict[str, FileState]:
-        """Return the states of the run's and the flow's files and folders by path, outer folders first."""
+        """Return the states of the run's and the flow's files and folders, keyed by path, outer folders first."""
         project, named = self._repo.workspace, (*self._protected, self._run)
         paths = {os.path.join(project, each) for path in named for each in _with_parents(path)}
         for folder, inner, names in os.walk(os.path.join(project, self._run), onerror=_raise_if_unreadable):
@@ -224,6 +224,6 @@ def _with_parents(path: str) -> Iterator[str]:
 
 
 def _raise_if_unreadable(problem: OSError) -> None:
-    """Raise an error of the disk: a folder that can't be read must not count as empty, or its files as changed."""
+    """Raise `problem` if it is a disk error: an unreadable folder must not count as empty, nor its files as changed."""
     if problem.errno == errno.EIO:
         raise problem

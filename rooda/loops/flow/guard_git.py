@@ -45,7 +45,7 @@ class Refs:
         return RefState(self._all(branch), logs)
 
     def restore(self, before: RefState, branch: str) -> list[Breach]:
-        """Restore all refs except the run's own branch; keep new refs, since their commits may be on no other ref."""
+        """Restore all refs except the run's own branch; keep new refs, or their commits might be lost."""
         now = self._all(branch)
         if now == before.refs:
             return []
@@ -81,7 +81,7 @@ class Refs:
         return self._repo.run("update-ref", "--no-deref", "--stdin", stdin="".join(rows).encode())
 
     def _all(self, branch: str) -> dict[str, str]:
-        """Return all branches and tags except the run's own branch, by name."""
+        """Return all branches and tags except the run's own branch, keyed by name."""
         own = f"{_HEADS}/{branch}"
         marks = (own, *_marks(self._repo, own))
         if marks != self._last[0]:
@@ -151,7 +151,7 @@ class NestedRepos:
 
 
 def _marks(repo: Repo, own: str) -> Iterator[object]:
-    """Yield file fingerprints that change whenever a ref changes: loose, packed or in a reftable."""
+    """Yield file fingerprints that change whenever a ref changes, whether it is loose, packed or in a reftable."""
     for name in ("packed-refs", "reftable/tables.list"):
         yield files.fingerprint(os.path.join(repo.common, name))
     for space in SPACES:
@@ -175,9 +175,10 @@ def _other_logs(repo: Repo) -> Iterator[str]:
 
 
 def _moved_elsewhere(repo: Repo, before: dict[str, int]) -> Iterator[str]:
-    """Yield the commits and branches that other work trees checked out since `before`: their users moved these refs.
+    """Yield the commits and branches that other work trees have checked out since `before`.
 
-    For a work tree without a log, yield the branch that is checked out there.
+    The users of those work trees moved these refs. For a work tree without a log, yield the branch that is checked out
+    there.
     """
     for folder in _others(repo):
         log = os.path.join(folder, "logs", "HEAD")

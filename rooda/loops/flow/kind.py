@@ -102,7 +102,7 @@ def resume(name: str, where: "Where", typed: Json) -> int:
 
 
 def doubt(workspace: str, name: str) -> "Doubt | None":
-    """Return a Doubt if the run's task has changed since it was started here; None for runs started elsewhere."""
+    """Return a Doubt if the run's task has changed since the run was started here; None if it was started elsewhere."""
     from rooda.base.secrets import hide_references
     from rooda.run import folder, history
     from rooda.run.seal import Doubt

@@ -50,7 +50,7 @@ def run_node(run: Run, entry: NodeEntry, world: FlowWorld) -> NodeState:
 
 
 def turn(run: Run, entry: NodeEntry, state: NodeState, world: FlowWorld) -> NodeState:
-    """Run one turn of a node (its entry, an iteration or its end) and return the state to commit."""
+    """Run one turn of a node: its entry, an iteration or its end. Return the state to commit."""
     number = state.iteration + 1
     if state.iteration == NOT_ENTERED:
         return enter(run, entry, world)
@@ -79,7 +79,7 @@ def judged(done: NodeState, before: NodeState, tree: str, most: int) -> NodeStat
 
 
 def enter(run: Run, entry: NodeEntry, world: FlowWorld) -> NodeState:
-    """Enter a node, iteration 0: measure the top node, write pending sensor files for an inner node."""
+    """Enter a node as iteration 0: measure the top node, or write pending sensor files for an inner node."""
     world.emit(entry_event(entry, NodeState(0)))
     step(run, world, "ENTER", world.enter, entry)
     if entry.inner:
@@ -111,7 +111,7 @@ def step(run: Run, world: FlowWorld, name: str, effect: Callable[P, Value], *arg
 
 
 def executed(state: NodeState) -> int:
-    """Return the number of iterations in which the controller ran: all, except one that ended at the limit."""
+    """Return the number of iterations in which the controller ran: all but the last if the node ended at its limit."""
     return max(0, state.iteration - (state.status == LIMIT))
 
 

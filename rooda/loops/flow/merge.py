@@ -1,4 +1,4 @@
-"""`rooda flow list` and `rooda flow merge`: list the runs of a project; bring a run's work to its base branch."""
+"""`rooda flow list` and `rooda flow merge`: list the runs of a project; merge a run's work into its base branch."""
 
 from rooda.base.text import counted
 from rooda.errors import OK, RoodaError, Undecided, UsageProblem

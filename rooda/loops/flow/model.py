@@ -102,7 +102,7 @@ class NodeFailed(Exception):
 
 
 class CallFailed(Exception):
-    """An agent call failed, after any retries. The run's files stay as they are, so that a resume repeats the call."""
+    """An agent call failed, after any retries. The run remains open, so that a resume repeats the call."""
 
 
 class Breach(NamedTuple):
@@ -154,7 +154,7 @@ def shortened(word: str, longest: int) -> str:
 
 
 def numbered(word: str, number: int) -> str:
-    """Append -2, -3, … to a slug, within its maximum length; number 1 adds nothing."""
+    """Append -2, -3, … to a slug, shortened if the result would be too long; number 1 adds nothing."""
     if number == 1:
         return word
     tail = f"-{number}"
@@ -189,7 +189,7 @@ def chain(node: Node) -> list[Node]:
 
 
 def limited(node: Node, limit: int) -> Node:
-    """Return the top node with this limit; 0 changes nothing."""
+    """Return the top node with this iteration limit; 0 keeps the node's own limit."""
     return node._replace(max_iterations=limit) if limit else node
 
 

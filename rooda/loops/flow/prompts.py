@@ -32,7 +32,7 @@ class SensorPrompt(NamedTuple):
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
-    """Replace placeholders with their values in one pass, so that placeholders inside values stay."""
+    """Replace placeholders with their values in one pass, so that placeholders inside values are not replaced."""
     names = "|".join(re.escape(name) for name in sorted(values, key=len, reverse=True))
     return re.sub(names, lambda found: values[found[0]], text) if names else text
 
@@ -83,7 +83,7 @@ def actuator(preface: str, text: str, reminder: str, folder: str, failing: str =
 
 
 def after_breach(prompt: str, again: str, problem: str) -> str:
-    """Return the prompt of a second request, which quotes what was wrong with the first answer."""
+    """Return the prompt for a second request, which quotes what was wrong with the first answer."""
     return f"{prompt.rstrip()}\n\n{filled(again, {'{problem}': problem})}"
 
 

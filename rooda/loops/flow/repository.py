@@ -1,4 +1,4 @@
-"""Prepares a flow's git repository: checks before a run, its branch, parked files of other runs, its lock."""
+"""Prepares a git repository for a flow: checks it, manages branches and locks, and parks the files of other runs."""
 
 import os
 from collections.abc import Collection, Iterator, Sequence
@@ -48,7 +48,7 @@ def require_ready(repo: Repo) -> None:
 
 
 def end_unfinished(repo: Repo) -> str:
-    """End a merge, rebase or similar operation that an agent left unfinished; return a message about it, or ""."""
+    """End an operation, such as a merge, that an agent left unfinished; return a message, or "" if there was none."""
     begun = [name for name in UNFINISHED if os.path.lexists(os.path.join(repo.folder, name))]
     for name in begun:
         what = name.partition("-")[0] if "-" in name else ""
@@ -105,7 +105,7 @@ def new_branch(repo: Repo, names: Sequence[str], known: Sequence[str]) -> str:
 
 
 def forget_new_branch(repo: Repo) -> None:
-    """Delete the note about the new branch; called once a run exists on it."""
+    """Delete the note about the new branch. Call this once a run exists on the branch."""
     files.remove(_note_path(repo))
 
 
@@ -122,7 +122,7 @@ def delete_new_branch(repo: Repo, before: str, branch: str) -> None:
 def undo_killed_start(repo: Repo, runs: Collection[str]) -> None:
     """Undo a start that was killed after it created its branch but before its first file.
 
-    `runs`: the branches that have runs. A branch with commits of its own, or without a note, is left alone.
+    `runs`: the branches that have runs. A branch with commits of its own, or without a note, is kept.
     """
     note = files.to_text(files.read_ours_if_exists(_note_path(repo)) or b"").split("\n")
     forget_new_branch(repo)
@@ -155,7 +155,7 @@ def has_hooks(repo: Repo) -> bool:
 
 
 def unlock(repo: Repo, patience: float = 1.0) -> list[str]:
-    """Delete lock files left by a killed git, after giving a running git `patience` seconds; return their paths."""
+    """Delete a killed git's lock files, after giving a running git `patience` seconds to finish; return their paths."""
     names = [os.path.join(repo.folder, name) for name in ("index.lock", "HEAD.lock", "ORIG_HEAD.lock")]
     names.append(os.path.join(repo.common, "packed-refs.lock"))
     for below, _, inside in os.walk(os.path.join(repo.common, "refs", "heads", PREFIX)):

@@ -58,7 +58,7 @@ class FlowRun(NamedTuple):
 
 
 def find_all(repo: Repo) -> list[FlowRun]:
-    """Return every run of this project, newest first; files on a run's own branch win over other copies."""
+    """Return every run of this project, newest first; files on a run's own branch override other copies."""
     current = read_head(repo).branch
     branches = repository.branches(repo)
     in_tree = {
@@ -128,7 +128,7 @@ def open_runs(runs: Sequence[FlowRun]) -> list[FlowRun]:
 
 
 def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Create a run with its branch and folders; return its run-state, in which `more` comes last."""
+    """Create a run with its branch and folders; return its run-state, which ends with the keys in `more`."""
     runs, branches = find_all(repo), repository.branches(repo)
     for other in other_open_runs_here(runs, branches):
         repository.park(repo, other.id, other.branch, shown=True)
@@ -167,7 +167,7 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], more: Mapping
 
 
 def reopen(repo: Repo, run: FlowRun, root: Node) -> tuple[dict[str, Any], list[Boundary]]:
-    """Reopen a run and its nodes that ended with an error or at the limit; return run-state and Boundary records."""
+    """Reopen a run and its nodes that ended with an error or at the limit; return its run-state and boundaries."""
     artifacts.sweep(RunFiles(repo.workspace, run.id))
     if artifacts.text(RunFiles(repo.workspace, run.id).state) is None:  # deleted, but the branch still has it
         repo.run("restore", "--worktree", "--source=HEAD", "--", repo.inside(run_folder(run.id)))

@@ -119,7 +119,7 @@ def set_up(project: str, answers: Answers) -> int:
 
 
 def make_plan(project: str, answers: Answers) -> Plan:
-    """Build the plan from the options; ask the user for what they leave open, with proposals as defaults."""
+    """Build the plan from the options; for anything that they leave open, ask the user, proposing defaults."""
     inner, outer = _parse_all(answers.sensors), _parse_all(answers.outer)
     proposed = [] if inner or outer else proposals(project)
     if proposed:
@@ -167,7 +167,7 @@ def _parse(word: str) -> NewSensor:
 
 
 def _answer(answers: Answers, question: str) -> str:
-    """Return the user's answer; "" if there is none, or with --yes."""
+    """Return the user's answer to the question; "" if it is empty, or if --yes was given."""
     return "" if answers.yes else (questions.typed_answer(f"{question} ") or "").strip()
 
 

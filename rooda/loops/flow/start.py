@@ -206,7 +206,7 @@ def _resume_locked(call: Invocation, run: FlowRun, held: lock.Lock | None) -> in
 
 
 def _known_limit(run: FlowRun) -> int:
-    """Return the limit that run-state.md keeps; 0 if flow.yaml decides."""
+    """Return the limit that run-state.md records; 0 if there is none, so that flow.yaml decides."""
     limit = run.state.get(LIMIT_KEY)
     return limit if type(limit) is int and limit > 0 else 0
 

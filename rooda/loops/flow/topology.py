@@ -21,7 +21,7 @@ Path = tuple[str | int, ...]
 
 
 class Topology(NamedTuple):
-    """A checked flow, with the hash of flow.yaml and warnings."""
+    """A checked flow, with the hash of flow.yaml and the warnings about it."""
 
     root: Node
     sha256: str
@@ -53,7 +53,7 @@ def load(project: str) -> Topology:
 def require_outputs(project: str, root: Node, native: bool) -> None:
     """Raise ConfigProblem if an agent file doesn't name the file to write.
 
-    `native`: rooda runs the sensors itself, so that their agent files are not checked.
+    `native`: rooda runs the sensors itself, so their agent files are not checked.
     """
     found = []
     for node in chain(root):
@@ -229,7 +229,7 @@ class _Reader:
 
 
 def _is_empty(path: str, what: str) -> bool:
-    """True if an agent file has no instructions; those of a sensor may be in the front matter alone."""
+    """True if an agent file has no instructions; a sensor's instructions may be in its front matter alone."""
     try:
         text = files.to_text(files.read_ours(path))
     except OSError:

@@ -57,12 +57,15 @@ def _node_ended(record: Json, past: Past) -> Iterator[Reason]:
 
 
 def _decision(record: Json, past: Past) -> tuple[str, str]:
-    """Return the path of the controller's file and the key of its decision, as evidence."""
+    """Return the evidence for a decision: the path of the controller's file, and the key of the decision in it."""
     return next(iter(past.written_files.get((record["node"], "controller"), ())), ""), f"{MET}:"
 
 
 def _measured(record: Json, past: Past) -> tuple[str, str]:
-    """Return the path of the first failing sensor's file, else the first sensor's, as evidence."""
+    """Return the evidence for a measurement: the path of a sensor's file, and the key of the status in it.
+
+    The file is that of the first failing sensor, else that of the first sensor.
+    """
     paths = past.written_files.get((record["node"], "sensor"), [])
     found = dict(zip(record["sensors"], paths, strict=False))
     failing = [path for name, path in found.items() if record["sensors"][name] == "fail"]
@@ -70,7 +73,7 @@ def _measured(record: Json, past: Past) -> tuple[str, str]:
 
 
 def _problem(record: Json, past: Past) -> Iterator[Reason]:
-    """Explain a problem such as a broken contract or a restored file, usually of the call that just ended."""
+    """Explain a problem such as a broken contract or a restored file, usually caused by the call that just ended."""
     yield Reason(record["ts"], record["display"], "told", record["text"], *past.transcript())
 
 
@@ -193,7 +196,7 @@ WORDS = Words(lambda record: f"flow {record['name']}", _cause, _next)
 
 
 def _not_passing(record: Json) -> str:
-    """Return the sensors of the top node that don't pass, as on the screen; "" if all do."""
+    """Return the sensors of the top node that don't pass, each with its status; "" if all pass."""
     return ", ".join(f"{name}: {status}" for name, status in record["sensors"].items() if status != PASS)
 
 
