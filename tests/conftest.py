@@ -36,11 +36,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int | None:
-    """Three workers for two cores: a third of a test's time is waiting for others."""
+    """Two workers for each core: half of a test's time is waiting for others."""
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
         return None  # xdist obeys it
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(2, cores * 3 // 2)
+    return cores * 2
 
 
 @pytest.fixture

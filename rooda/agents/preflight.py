@@ -94,7 +94,7 @@ def likely_problems(program: str, argv: Sequence[str], env: Mapping[str, str]) -
     known, found = of_program(program), []
     powerless = known.powerless
     if powerless and not any(command.has_option(argv, word) for word in powerless.words):
-        found.append(f"{powerless.what}, yet exits with 0. Its command should have {powerless.cure}.")
+        found.append(f"{powerless.what}, but still exits with 0. Add {powerless.cure} to its command.")
     return [*found, *(known.warnings(argv, env) if known.warnings else ())]
 
 

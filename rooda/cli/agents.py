@@ -143,7 +143,7 @@ def test(ctx: click.Context, name: str) -> int:
     if agent is None:
         known = names(found)
         near = nearest(name, known)
-        what = f"Unknown agent {name!r}; known are {', '.join(known)}."
+        what = f"Unknown agent {name!r}. Available: {', '.join(known)}."
         raise UsageProblem(what, f"Did you mean {near!r}?" if near else "")
     from rooda.agentkit import check
 

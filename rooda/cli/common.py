@@ -116,8 +116,8 @@ def other_runs(here: Where) -> str:
     from rooda.git import worktrees
 
     has_worktrees = bool(files.list_folder(worktrees.folder_of(here.workspace)))
-    found = ["those of tasks (rooda tasks)"] if _has_tasks(here) else []
-    found += ["those in worktrees (rooda -C .rooda/worktrees/NAME runs)"] if has_worktrees else []
+    found = ["runs of tasks (rooda tasks)"] if _has_tasks(here) else []
+    found += ["runs in worktrees (rooda -C .rooda/worktrees/NAME runs)"] if has_worktrees else []
     return f"Not listed: {' and '.join(found)}" if found else ""
 
 

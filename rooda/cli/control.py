@@ -162,7 +162,7 @@ def _signal(
     return OK
 
 
-@click.command(short_help="Watch a running loop; Ctrl+C leaves it alone.")
+@click.command(short_help="Watch a running loop; Ctrl+C only stops watching.")
 @click.argument("name", required=False, shell_complete=tab_running)
 @click.pass_context
 def attach(ctx: click.Context, name: str | None) -> int:

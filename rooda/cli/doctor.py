@@ -62,7 +62,7 @@ def written_settings(subject: Subject) -> Iterator[Finding]:
     status = WARN if subject.settings.warnings else GOOD
     yield Finding("settings", status, ", ".join(files_read) or "defaults only", "\n".join(subject.settings.warnings))
     for path in older.lying(subject.where.workspace, os.environ):
-        yield Finding("settings", INFO, f"{path} is of an older rooda and is not read", older.advice(path))
+        yield Finding("settings", INFO, f"{path} is from an older version of rooda and is ignored", older.advice(path))
     for name in _written(subject.settings):
         try:
             prompt = registry.first_prompt(subject.settings, name)

@@ -103,7 +103,7 @@ _LISTS = ("agents", "tasks")  # commands that print their list if no word follow
 def _meant(said: str, ctx: "click.Context") -> str:
     """Return advice on an unknown command of a group: how to list, or to put a task in quotes; "" if neither fits."""
     if ctx.command.name in _LISTS and said.startswith("No such command 'list'"):
-        return f"The list is: {ctx.command_path}"
+        return f"To list them: {ctx.command_path}"
     start = getattr(ctx.command, "default", "")
     return f'If it is a task, put it in quotes: {ctx.command_path} {start} "TASK"' if start else ""
 

@@ -26,7 +26,7 @@ from rooda.settings.where import where
     type=Value(LOOP["iteration_timeout"].type),
     help="Limit to write: seconds per agent call.",
 )
-@click.option("--from", "older", metavar="FILE", help="Convert the rooda-config.yml of an older rooda.")
+@click.option("--from", "older", metavar="FILE", help="Convert the rooda-config.yml of an older version.")
 @click.option("--try-gates/--no-try-gates", default=None, help="Run the gates in the sandbox, to find what they need.")
 @click.pass_context
 def init(
@@ -153,7 +153,7 @@ def _wants_trial(workspace: str, gates: list[str], wanted: bool | None) -> bool:
     return bool(wanted)
 
 
-TRIAL = "Run the gates once, in the sandbox and if need be outside, to find what they need? [Y/n] "
+TRIAL = "Run the gates once, in the sandbox and, if they fail there, outside of it, to find what they need? [Y/n] "
 
 
 def _tried(workspace: str, gates: list[str]) -> tuple[str, ...]:
@@ -172,7 +172,7 @@ def _tried(workspace: str, gates: list[str]) -> tuple[str, ...]:
             if missing(workspace, gate) or trial.passes(gate, inside):
                 continue
             lines = trial.helping(gate)
-            click.echo(red_inside.sentence(gate, lines) if lines else f"The gate {gate} is red now, outside as well.")
+            click.echo(red_inside.sentence(gate, lines) if lines else f"The gate {gate} fails outside the sandbox too.")
             found += [line for line in lines or () if line not in found]
     return red_inside.joined(found)
 

@@ -359,7 +359,7 @@ def _untouched(text: str) -> bool:
 
 def _may_replace(path: str, before: str | None, force: bool) -> None:
     if before is not None and not force and not _untouched(before):
-        what = f"{path} is not as `rooda service install` wrote it; nothing was done."
+        what = f"{path} has changed since `rooda service install` wrote it; nothing was done."
         raise Undecided(what, "To do it anyway, add --force.")
 
 

@@ -24,7 +24,7 @@ WORDS = {
     "say": Word("rooda.cli.messages:say", "Give a running loop a note for its next prompt."),
     "answer": Word("rooda.cli.answer:answer", "Answer the question of an agent."),
     "set": Word("rooda.cli.messages:set_", "Change the limits of a running loop."),
-    "attach": Word("rooda.cli.control:attach", "Watch a running loop; Ctrl+C leaves it alone."),
+    "attach": Word("rooda.cli.control:attach", "Watch a running loop; Ctrl+C only stops watching."),
     "logs": Word("rooda.cli.logs:logs", "Show what the latest run did, iteration by iteration."),
     "events": Word("rooda.cli.logs:events", "Print the events of the latest run as JSON lines; -f follows."),
     "why": Word("rooda.cli.why:why", "Show why a run continued, failed, paused or stopped."),

@@ -146,7 +146,7 @@ def _awaited(desk: Desk, number: int, states: tuple[str, ...]) -> Task:
         if task.state in states:
             return task
         if clock.monotonic() > began + SOON and not desk.engine.workers():
-            what = f"No worker runs, so the order waits; task {number} is still {task.state}."
+            what = f"No worker is running, so the order waits; task {number} is still {task.state}."
             raise RoodaError(what, "Start one: rooda worker")
         if clock.monotonic() > began + PATIENCE:
             what = f"Task {number} is still {task.state}; the order is pending."

@@ -231,7 +231,7 @@ class Desk:
             what = f"The text has {size:,} bytes; a task of the fleet can have {LONGEST_TEXT:,}. Nothing was done."
             raise UsageProblem(what, "Move details into a file, commit it, and name the file in the text.")
         if (task.gates or task.options) and not self._settings.policy.ticket_commands:
-            what = "Workers run no commands that a ticket brings: --gate, --with. Nothing was done."
+            what = "Workers don't run commands that come with a task (--gate, --with). Nothing was done."
             raise UsageProblem(what, "Allow it here and on the workers: [fleet.worker] ticket_commands = true")
 
     def require_no_secret(self, text: str) -> None:

@@ -214,7 +214,7 @@ class Server:
         try:
             await asyncio.gather(*running)
         except RuntimeError as problem:  # the library's error for everything that a server refuses to a worker
-            what = f"Temporal at {self._address} does not let this worker work."
+            what = f"Temporal at {self._address} rejects this worker."
             raise RoodaError(what, "See: rooda fleet doctor", dead_man.FENCED) from problem
 
     def drain(self, when: str = AT_TURN, why: str = "its worker is drained") -> None:

@@ -31,7 +31,7 @@ def join_network(pid: int) -> None:
     network = files.open_proc(f"/proc/{pid}/ns/net")
     owner = libc("ioctl", network, _NS_GET_USERNS)
     if owner is None or owner < 0:
-        raise OSError(errno.ENOTSUP, "the kernel does not say who owns a network")
+        raise OSError(errno.ENOTSUP, "the kernel can't report which user namespace owns a network namespace")
     for descriptor, kind in ((owner, _CLONE_NEWUSER), (network, _CLONE_NEWNET)):
         if libc("setns", descriptor, kind) != 0:
             raise OSError(errno.EPERM, "the network of the sandbox can't be joined")

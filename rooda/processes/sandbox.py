@@ -122,7 +122,7 @@ def problem() -> str:
     if done.code == 0:
         return ""
     said = files.to_text(done.err).strip().splitlines() or [f"exit {done.code}"]
-    return f"bubblewrap can't make one here ({said[-1].removeprefix('bwrap: ')})"
+    return f"bubblewrap can't create a sandbox here ({said[-1].removeprefix('bwrap: ')})"
 
 
 def arguments(words: Sequence[str]) -> int:

@@ -79,7 +79,7 @@ def find(workspace: str, config: str | None, environ: Mapping[str, str]) -> list
     if config and config.endswith((".yml", ".yaml")):
         from rooda.settings import older
 
-        what = f"--config {config}: settings are TOML, and this is the YAML of an older rooda"
+        what = f"--config {config}: settings are TOML, and this is YAML from an older version of rooda"
         raise ConfigProblem(what, f"Convert it: {older.advice(near.path)}")
     own = Source(USER, user_file(environ))
     written = [near] if near.path == own.path else [near, own]

@@ -48,7 +48,7 @@ def notices(workspace: str, environ: Mapping[str, str]) -> Iterator[str]:
     """Yield a warning for each rooda-config.yml without a rooda.toml in its folder."""
     for path in lying(workspace, environ):
         if not os.path.lexists(os.path.join(os.path.dirname(path), "rooda.toml")):
-            yield f"{path}: settings of an older rooda, which are not read; to convert them: {advice(path)}"
+            yield f"{path}: settings from an older version of rooda, ignored; to convert them: {advice(path)}"
 
 
 def convert(text: str, path: str, target: str, built_in: Mapping[str, Any]) -> Converted:

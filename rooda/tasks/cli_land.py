@@ -89,7 +89,7 @@ def _allow(task: Task, names: Sequence[str]) -> bool:
     """Ask the user whether a branch may change files that decide what is run or checked. False without a terminal."""
     from rooda.run import questions
 
-    say(f"Task {task.id} changes {', '.join(names)}, which decide what is run or checked.")
+    say(f"Task {task.id} changes files that decide what is run or checked: {', '.join(names)}")
     say(f"See the change: git diff {task.target}...{task.branch} -- {' '.join(names)}")
     if not questions.at_terminal():
         say("Land it with: rooda tasks land --yes")

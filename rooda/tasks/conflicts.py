@@ -12,7 +12,7 @@ from rooda.tasks.store import Store
 OLDEST = (2, 38)  # first version of git that can merge without a work tree
 COMPARED = (model.RUNNING, model.COMPLETED)
 MOST = 5_000  # comparisons kept in the cache
-TOO_OLD = "Conflicts between tasks are not foreseen: git merge-tree needs git 2.38 or newer."
+TOO_OLD = "rooda can't predict conflicts between tasks: that needs git 2.38 or newer."
 
 
 class Foresight:

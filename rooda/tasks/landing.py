@@ -295,7 +295,7 @@ class Queue:
         whole = all(self._store.get(each.id).state == model.COMPLETED for each in found.tasks)
         if not whole or not self._targets.is_part(tip, found.newest):
             self._shelf.clear(target.name)
-            self._say(f"The results that waited for {target.name} are made again: the branch or a task has changed.")
+            self._say(f"Landings that waited for {target.name} are redone: the branch or a task has changed.")
             return
         folders = checkouts.folders_of(self._repo, target.ref)
         reason = _obstacle(folders, target, tip, checkouts.changes(self._repo, tip, found.newest))

@@ -108,8 +108,8 @@ class Runner:
         for task in tasks.values():
             if task.state == model.WAITING and (lost := model.lost(task, tasks)):
                 names = ", ".join(map(str, lost))
-                told, what = True, f"Task {task.id} waits for {names}, cancelled."
-                self._say(f"{what} Change that: rooda tasks edit {task.id} --after …")
+                told, what = True, f"Task {task.id} waits for cancelled tasks: {names}."
+                self._say(f"{what} To change that: rooda tasks edit {task.id} --after …")
         held = [task.id for task in model.waiting_for_landing(tasks)]
         if held and not self._wishes.land:
             names = ", ".join(map(str, held[:8])) + (" …" if len(held) > 8 else "")

@@ -130,7 +130,7 @@ def test_a_cli_without_a_version(ws: Workspace) -> None:
     ("command", "says"),
     [
         ("codex exec --json -", "read-only sandbox"),
-        ("gemini --output-format stream-json --skip-trust", "not offered the tools"),
+        ("gemini --output-format stream-json --skip-trust", "gets no tools"),
         ("gemini --yolo", "exit 55"),
         ("copilot --output-format json", "denies every tool"),
         ("claude -p", "denies every tool that changes something"),

@@ -98,8 +98,8 @@ def test_OU_33_an_unknown_word(bare: Workspace, typed: str, meant: str) -> None:
         (("goal", "fix", "it"), 'If it is a task, put it in quotes: rooda goal run "TASK"'),
         (("flow", "fix", "it"), 'If it is a task, put it in quotes: rooda flow run "TASK"'),
         (("reflex", "fix", "it"), 'If it is a task, put it in quotes: rooda reflex new "TASK"'),
-        (("agents", "list"), "The list is: rooda agents"),
-        (("tasks", "list"), "The list is: rooda tasks"),
+        (("agents", "list"), "To list them: rooda agents"),
+        (("tasks", "list"), "To list them: rooda tasks"),
     ],
 )
 def test_extra_words_are_refused_with_a_hint(bare: Workspace, words: tuple[str, ...], advice: str) -> None:

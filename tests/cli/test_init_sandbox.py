@@ -83,7 +83,7 @@ def test_S_22_ordinary_projects_need_no_line(bare: Workspace, kind: str) -> None
     bare.write("serve.py", serve)
     bare.write("Makefile", f"test:\n\t{test}\n")
     ran = bare.rooda("init", "--try-gates", timeout=90)
-    assert ("is red now, outside as well" in ran.out) is (kind == "red") and "only in the sandbox" not in ran.out
+    assert ("fails outside the sandbox too" in ran.out) is (kind == "red") and "only in the sandbox" not in ran.out
     assert "\n# [sandbox]\n" in bare.read("rooda.toml")
     if kind != "red":
         runs_green(bare)

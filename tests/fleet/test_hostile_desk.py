@@ -89,7 +89,7 @@ def test_FL_11_an_order_without_any_worker_says_so(tmp_path: Path) -> None:
     site = Site(tmp_path, server.address)
     try:
         site.tasks("add", "Write")
-        assert "No worker runs, so the order waits" in site.tasks("cancel", "1", code=1)
+        assert "No worker is running, so the order waits" in site.tasks("cancel", "1", code=1)
         site.worker("blue")
         assert site.until(1, "cancelled", "completed")["state"] == "cancelled"
     finally:

@@ -56,7 +56,7 @@ def old(bare: Workspace) -> Workspace:
 
 def test_I_40_the_file_is_named_and_converted(old: Workspace) -> None:
     """A start names it and the command; that command writes a file that loads, and lists what it leaves out."""
-    said = f"{old.file('rooda-config.yml')}: settings of an older rooda, which are not read; to convert them: "
+    said = f"{old.file('rooda-config.yml')}: settings from an older version of rooda, ignored; to convert them: "
     assert said + "rooda init --from rooda-config.yml" in old.rooda("build").err
     made = old.rooda("init", "--from", "rooda-config.yml")
     assert made.code == 0, made.both
@@ -75,7 +75,7 @@ def test_I_40_the_file_is_named_and_converted(old: Workspace) -> None:
     dry = old.rooda("tidy", "--dry-run")
     assert dry.code == 0 and "Look at tests." in dry.out and "kiro-cli chat --model big" in dry.out, dry.both
     assert "rooda-config.yml" not in dry.err
-    assert "is of an older rooda and is not read" in " ".join(old.rooda("doctor").out.split())
+    assert "is from an older version of rooda and is ignored" in " ".join(old.rooda("doctor").out.split())
 
 
 def test_I_40_the_user_s_own_file(old: Workspace) -> None:

@@ -52,7 +52,7 @@ def test_T_01_a_run_says_what_waits_for_a_cancelled_task(repo: Workspace) -> Non
     repo.rooda("tasks", "cancel", "1")
     done = repo.rooda("tasks", "run", "--land", timeout=60)
     assert done.code == 4
-    assert done.lines == ["Task 2 waits for 1, cancelled. Change that: rooda tasks edit 2 --after …"]
+    assert done.lines == ["Task 2 waits for cancelled tasks: 1. To change that: rooda tasks edit 2 --after …"]
     assert "task 1, cancelled: rooda tasks edit 2" in repo.rooda("tasks").out
 
 
@@ -361,7 +361,7 @@ def test_E_42_T_12_tasks_and_worktrees_belong_to_the_project_of_their_repository
     left_out = "3 calls elsewhere in this repository (tasks, worktrees), $1.50"
     assert own.err == f"Not included: {left_out}. To include them: rooda usage --project\n"
     assert json.loads(repo.rooda("usage", "--project", "--json").out)["total"]["cost"] == 2.0
-    tasks, worktrees = "those of tasks (rooda tasks)", "those in worktrees (rooda -C .rooda/worktrees/NAME runs)"
+    tasks, worktrees = "runs of tasks (rooda tasks)", "runs in worktrees (rooda -C .rooda/worktrees/NAME runs)"
     assert repo.rooda("runs").err == f"Not listed: {tasks} and {worktrees}\n"
 
 

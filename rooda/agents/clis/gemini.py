@@ -111,7 +111,7 @@ def _session(record: Json, into: Gathered) -> None:
 def _warnings(argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
     if has_option(argv, "--skip-trust") or env.get("GEMINI_CLI_TRUST_WORKSPACE") == "true":
         return []
-    return ["gemini ends with exit 55 in a folder it does not trust. Its command should have --skip-trust."]
+    return ["gemini ends with exit 55 in a folder that it does not trust. Add --skip-trust to its command."]
 
 
 READER = Reader(
@@ -131,7 +131,7 @@ READER = Reader(
     ),
     powerless=RequiredOption(
         ("--yolo", "-y", "--approval-mode"),
-        "gemini is not offered the tools that write files and run commands",
+        "gemini gets no tools to write files or run commands",
         "--yolo",
     ),
     warnings=_warnings,

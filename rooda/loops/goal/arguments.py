@@ -110,7 +110,7 @@ def specification(where: Where, typed: Json) -> str:
         spec = files.to_text(sys.stdin.buffer.read()) if path == "-" else _content(where, path)
     if not str(spec).strip():
         source = "" if path is None else " (stdin)" if path == "-" else f" ({path})"
-        raise UsageProblem(f"The specification is empty{source}.", "Describe what the goal is to reach.")
+        raise UsageProblem(f"The specification is empty{source}.", "Describe what the goal should achieve.")
     return str(spec)
 
 

@@ -16,7 +16,7 @@ from rooda.loops.kernel import Turns
 from rooda.run.event_records import Problem
 
 FIELDS = ("TASK", "CONTEXT", "DONE LOOKS LIKE", "STAKES IF WRONG", "WHO REVIEWS")
-HELP = "Too vague to start: type one line for each (Enter skips it, Ctrl+C leaves)."
+HELP = "Too vague to start. Answer each question in one line (Enter skips it, Ctrl+C quits)."
 ROUNDS = 2  # rounds of questions about the intent
 DISCLOSURE = "Writing state to .loop/state.json. Delete after session?"
 

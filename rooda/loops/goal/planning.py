@@ -205,7 +205,7 @@ def remarks(plan: Plan, criteria: tuple[Criterion, ...], workflow: str, shape: S
     names = {each.name for each in criteria}
     used = [name for step in plan.steps for name in step.criteria]
     found = [
-        f"A step is tied to {name!r}, which isn't a criterion." for name in dict.fromkeys(used) if name not in names
+        f"A step refers to {name!r}, which is not a criterion." for name in dict.fromkeys(used) if name not in names
     ]
     free = [each.name for each in criteria if each.name not in used]
     if free:

@@ -73,7 +73,7 @@ def begin(name: str, where: Where, typed: Json, known: "Settings") -> int:
 
     if typed["task"] is not None:
         if not typed["task"].strip():
-            raise UsageProblem("The task is empty.", "Describe what the loop is to do.")
+            raise UsageProblem("The task is empty.", "Describe what the loop should do.")
         typed = {**typed, "context": (typed["task"], *typed["context"])}
     if typed["yes"] and not (typed["fresh"] or typed["worktree"]):
         typed = {**typed, "resume": True}

@@ -320,7 +320,7 @@ def test_intent_is_asked_on_a_terminal(g: Goals) -> None:
     asked(terminal, "Continue for 1 more?")
     terminal.type("\n")
     assert terminal.finish() == 4
-    how = "Too vague to start: type one line for each (Enter skips it, Ctrl+C leaves)."
+    how = "Too vague to start. Answer each question in one line (Enter skips it, Ctrl+C quits)."
     assert terminal.out.count(how) == 1 and terminal.out.index(how) < terminal.out.index("TASK:")
     assert g.kinds == ["plan", "plan", "step"] and g.public["spec"] == SPEC
     assert "DONE LOOKS LIKE: answered" in g.calls[1].prompt.decode()
