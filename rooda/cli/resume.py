@@ -57,7 +57,7 @@ def _everything(ctx: click.Context, here: Where, name: str | None, everything: b
     given = [key for key in ctx.params if _is_typed(ctx, key)]
     if name is not None or {*given} - {"everything", "wait", "directory", "config"}:
         raise UsageProblem(
-            "--all takes no NAME and no options of a run: each run keeps the options that it was started with."
+            "--all takes neither NAME nor run options: each run keeps the options that it was started with."
         )
     if wait:
         from rooda.cli.service import supervised

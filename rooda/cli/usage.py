@@ -36,7 +36,7 @@ _BY: dict[str, Callable[[Used], str]] = {
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def usage(ctx: click.Context, name: str | None, since: str | None, by: str, whole: bool, as_json: bool) -> int:
-    """Sum up what the agents of this workspace used, including failed and killed calls. Days are local.
+    """Sum up what the agents of this workspace used, including failed and killed calls. Days are in local time.
 
     --project adds the calls in the clones of tasks and in worktrees, as [budget] project does.
 

@@ -141,7 +141,7 @@ def _make(wish: Tool) -> str:
 
 
 def _both(text: str) -> str:
-    """Return a file with both sides of each conflict."""
+    """Resolve the conflicts in a file's text by keeping both sides."""
     return "".join(row for row in text.splitlines(True) if not row.startswith(("<<<<<<<", "=======", ">>>>>>>")))
 
 

@@ -1,4 +1,4 @@
-"""`rooda init --demo DIR --tasks`: creates a project with eight tasks, several of which agents do at the same time."""
+"""`rooda init --demo DIR --tasks`: creates a project with eight tasks; agents work on several of them in parallel."""
 
 import os
 

@@ -232,7 +232,7 @@ class Leg:
         )
 
     def _restore(self, base: str, config: str) -> str:
-        """Restore the clone as the last turn left it; move an older clone aside. Return the new clone's workspace."""
+        """Recreate the clone as the last turn left it, moving any existing clone aside. Return the workspace in it."""
         folder = preparation.room_for(self._home)
         branch = preparation.branch_of(self._ticket, self._task)
         words = preparation.start_words(self._home, self._task, config)

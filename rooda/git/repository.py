@@ -63,7 +63,7 @@ class Repo(NamedTuple):
         return [row for row in self.text(*args).split("\n") if row]
 
     def inside(self, path: str) -> str:
-        """Return a path of the workspace relative to the top of the repository."""
+        """Convert a path relative to the workspace into one relative to the top of the repository."""
         return self.prefix + path
 
 

@@ -217,7 +217,7 @@ def flags_of(keys: Mapping[str, Key], typed: Json) -> Json:
 
 
 def is_omitted(value: Any, both: bool) -> bool:
-    """True if an option was not given. `both`: it also has a --no-… form, so False means that it was given."""
+    """True if the option was not given. `both`: it also has a --no-… form, so the value False means it was given."""
     return value is None or value == () or (value is False and not both)
 
 

@@ -96,7 +96,7 @@ def has_remembered(workspace: str, kind: str, name: str) -> bool:
 
 
 def words_of(kind: str, origin: Json) -> list[str]:
-    """Return the command-line words for those options in the record of a start that a resume reuses."""
+    """Return the recorded options that a resume reuses, as command-line words. `origin`: the record of the start."""
     return [word for option in _options(_context(kind), origin).values() for word in option.words]
 
 

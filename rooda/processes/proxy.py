@@ -147,7 +147,7 @@ class _Door(NamedTuple):
 
 
 def _serve(line: socket.socket) -> None:
-    """Serve orders from the loop and connections from sandboxes, until the loop closes its end of `line`."""
+    """Handle orders from the loop and connections from sandboxes, until the loop closes its end of `line`."""
     os.setsid()  # so that Ctrl+C at a terminal does not reach it
     doors: list[_Door] = []
     children: set[int] = set()

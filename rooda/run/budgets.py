@@ -76,7 +76,7 @@ class Paid(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """The current time by the clock (`at`) and by the machine's uptime, and the beginning of the local day."""
+    """The current wall-clock time (`at`), the machine's uptime and boot ID, and the start of the local day."""
 
     at: float
     uptime: float

@@ -318,7 +318,7 @@ class SnapshotOmitted(Event, name="snapshot.omitted"):
 
 
 class FilesRestored(Event, name="files.restored"):
-    """An agent or a gate changed guarded files, which people or tools execute. rooda restored these files."""
+    """An agent or a gate changed guarded files, which people or tools execute. rooda restored all that it could."""
 
     paths: list[str]  # relative to the top of the repository, else to the workspace
     kept: str  # the folder in which rooda keeps the changed files

@@ -152,7 +152,7 @@ class GuardedFiles:
         return any(each == name or each.startswith(name + os.sep) for name in self._allow for each in (path, inside))
 
     def _brought(self, paths: Sequence[str], now: Mapping[str, Seen]) -> set[str]:
-        """Return the paths whose content comes from a commit that no process in a sandbox made."""
+        """Return the paths whose content came from a commit that was not made inside a sandbox."""
         head = traces.head_commit(self._project.workspace)
         merging = traces.merging(self._project.workspace)
         if not paths or (head in ("", self._head) and not merging):

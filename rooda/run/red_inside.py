@@ -31,7 +31,7 @@ _WAYS_OUT = """
 
 
 class Need(NamedTuple):
-    """Something that the sandbox withholds from a gate: an entry for a list in [sandbox]."""
+    """Something that a gate needs but the sandbox withholds: an entry to add to a list in [sandbox]."""
 
     key: str  # hosts, read or environment
     value: str

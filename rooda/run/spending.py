@@ -110,7 +110,7 @@ def add(
 
 
 def difference(before: Spent, now: Spent) -> Spent:
-    """Return the total of the calls made between two totals."""
+    """Return what was spent between two running totals."""
     calls, cost, unknown = now.calls - before.calls, now.cost - before.cost, now.unknown - before.unknown
     return Spent(calls, cost, unknown, now.tokens - before.tokens, now.seconds - before.seconds, now.estimated)
 

@@ -7,8 +7,8 @@ from rooda.settings.layers import Settings
 from rooda.settings.types import nearest
 
 SUCCESSORS = {  # of procedures of an older program of the same name; there they also had the prefix `draft-`
-    "plan-spec-to-impl": "rooda audit-spec-to-impl reports the gaps, rooda draft-plan-impl-feat plans the work",
-    "plan-impl-to-spec": "rooda audit-impl-to-spec reports the gaps, rooda draft-plan-spec-feat plans the work",
+    "plan-spec-to-impl": "rooda audit-spec-to-impl (reports the gaps) and rooda draft-plan-impl-feat (plans the work)",
+    "plan-impl-to-spec": "rooda audit-impl-to-spec (reports the gaps) and rooda draft-plan-spec-feat (plans the work)",
     "plan-story-to-spec": "rooda draft-plan-spec-feat",
     "plan-bug-to-spec": "rooda draft-plan-spec-fix",
     "plan-spec-refactor": "rooda draft-plan-spec-refactor",
@@ -43,7 +43,7 @@ def unknown(name: str, near: str) -> UsageProblem:
     """Return the error for an unknown procedure; `near` is a similar name to suggest, or ""."""
     what = f"Unknown procedure '{name}'. Run 'rooda list' to see available procedures."
     if successor := SUCCESSORS.get(name.removeprefix("draft-")):
-        return UsageProblem(what, f"Instead: {successor}")
+        return UsageProblem(what, f"Replaced by: {successor}")
     return UsageProblem(what, f"Did you mean '{near}'?" if near else "")
 
 

@@ -397,7 +397,7 @@ LOOP = {
         word("debug", "info", "warn", "error"),
         "how much is printed",
         default="info",
-        flag=Option("How much is printed."),
+        flag=Option("How much to print."),
         kept=True,
         into="setup.log_level",
         group="screen",

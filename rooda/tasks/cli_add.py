@@ -78,7 +78,7 @@ def own_options() -> list[click.Parameter]:
                      help="Stop after this time, such as 2h."),
         click.Option(["--agent"], metavar="NAME", help="Agent to run.", shell_complete=tab_agents),
         click.Option(["--with", "options"], metavar="OPTIONS",
-                     help="More options of the loop, such as '--template docs'."),
+                     help="More options for the loop, such as '--template docs'."),
         click.Option(["--target"], metavar="BRANCH", help="Branch to land on; default: the one checked out now."),
     ]  # fmt: skip
 

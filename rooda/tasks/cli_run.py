@@ -130,7 +130,7 @@ def stop(ctx: click.Context, number: int | None, reason: str) -> int:
     store = _store(where(ctx))
     if number is None:
         orders.stop_run(store)
-        say("Stopped. The next `rooda tasks run` continues.")
+        say("Stopped. The next `rooda tasks run` will resume the tasks.")
     else:
         orders.stop(store, number, reason)
         say(f"Stopped task {number}. The next `rooda tasks run` continues it.")

@@ -220,7 +220,7 @@ class Client:
 
 
 def _kind_and_titles(tool: Json) -> tuple[str, list[str]]:
-    """Return the kind and all titles of a tool call: the first is often the tool's name, later ones its action."""
+    """Return a tool call's kind and all its titles: the first often names the tool; later ones describe its action."""
     return str(tool.get("kind") or "other"), [str(title) for title in tool["titles"]]
 
 

@@ -84,7 +84,7 @@ class Calls:
                 asked = request._replace(prompt=prompts.after_breach(request.prompt, request.again, str(problem)))
 
     def _answered(self, request: Request[Value], attempt: int) -> tuple[Reply, int]:
-        """Repeat the call until it succeeds; return its reply and number. Raise CallFailed once no retry can help."""
+        """Retry the call until it succeeds; return the reply and attempt number. Raise CallFailed on giving up."""
         for failed in range(1, TRIES + 1):
             reply = self._ask(request, attempt + failed)
             problem = _failure(reply)

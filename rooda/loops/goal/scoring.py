@@ -225,7 +225,7 @@ def skips_gates(text: str) -> bool:
 
 
 def gate_fault(letter: str, kind: str, evidence: str) -> str:
-    """Return why a plan's evidence fails the workflow's gate: wrong kind or too little; "" if it passes."""
+    """Return why a plan's evidence fails the gate of workflow `letter` (A, B or C); "" if it passes."""
     given = re.sub(r"[\s-]+", "_", kind.strip().lower())
     if given in GATE_OF.values() and given != GATE_OF[letter]:
         return f"its kind is {given}, not {GATE_OF[letter]}"

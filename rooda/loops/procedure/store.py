@@ -63,7 +63,7 @@ class ProcedureStore:
             return Saved()
 
     def carry(self, scope: Scope, state: Any) -> Any:
-        """Write the state; remove the file of a completed procedure."""
+        """Save the state, or delete its file once the procedure has completed. Report a failed write; do not raise."""
         state = state._replace(max_iterations=int(self._new_limits().get("iterations", state.max_iterations)))
         if state == self._written:
             return state
