@@ -158,7 +158,7 @@ def _starts_without_run(words: list[str], verb: str, mode: str) -> bool:
 
 
 def _is_dry_run(words: list[str]) -> bool:
-    """True if `--dry-run` is certainly an option: after another option it could be that option's value."""
+    """True if `--dry-run` is among the words, in a place where it can't be the value of the option before it."""
     pairs = zip(["", *words], words, strict=False)
     return "--" not in words and any(word in ("--dry-run", "-d") and before[:1] != "-" for before, word in pairs)
 

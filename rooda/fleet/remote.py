@@ -264,7 +264,7 @@ class Remote:
         return own.said or _Said()
 
     def _gather(self) -> None:
-        """Wait for turns of other legs, if the forge would soon limit this worker's pushes."""
+        """Wait a moment for turns of other legs to join this push, if the forge would soon limit the pushes."""
         now = clock.monotonic()
         self._pushed = [each for each in self._pushed if each > now - 60][-A_MINUTE:]
         if self._is_limited and len(self._pushed) == A_MINUTE:

@@ -114,7 +114,7 @@ def belongs_to_another_loop(path: str, snapshot: Snapshot, own: Sequence[str] = 
 
 
 def turns(run: Iterable[Snapshot]) -> list[Turn]:
-    """Return a run's iterations with their snapshots, oldest first. A repeated iteration replaces the finished one."""
+    """Return a run's iterations with their snapshots, oldest first. A repeat of a finished iteration replaces it."""
     found: dict[int, Turn] = {}
     for each in sorted(run, key=lambda snapshot: snapshot.number):
         if each.moment == BEFORE:

@@ -224,7 +224,7 @@ def with_program_in(folder: str, command: str) -> str:
 
 
 def with_programs(agent: Agent, workspace: str, other: str) -> Agent:
-    """Return the agent and its fallbacks; a program's path becomes absolute if only `other` has the program."""
+    """Return the agent with `with_program` applied to its own command and to those of its fallbacks."""
     others = tuple(with_programs(each, workspace, other) for each in agent.fallback)
     return agent._replace(command=with_program(agent.command, workspace, other), fallback=others)
 

@@ -20,7 +20,7 @@ from rooda.settings.where import FILE
 
 
 def environment(environ: Mapping[str, str]) -> tuple[Tree, list[str], list[str]]:
-    """Return the settings in ROODA_LOOP_* variables, the errors, and the warnings; an empty variable is unset."""
+    """Return the settings in ROODA_LOOP_* variables, the errors, and the warnings; an empty one counts as unset."""
     loop: Tree = {}
     problems: list[str] = []
     warnings = [f"{name}: is not read; use {new}" for name, new in _OLD_VARIABLES.items() if environ.get(name)]

@@ -254,7 +254,7 @@ class Effects(World):
         return Violations(true, tuple(unknown))
 
     def missing_programs(self, commands: Mapping[str, str]) -> Mapping[str, str]:
-        """Map the name of each command whose program is missing to that program; omit programs in the workspace."""
+        """Return the missing programs, each under the name of its command; omit programs in the workspace."""
         found = {name: gate_programs.missing(command, self._workspace) for name, command in commands.items()}
         return {name: word for name, word in found.items() if word and not gate_programs.is_relative(word)}
 

@@ -310,7 +310,7 @@ def _is_of(state: GoalState, data: bytes) -> bool:
 
 
 def sealed_files(place: Place) -> dict[str, bytes]:
-    """Map paths to the content that the seal covers: run.json, and the journal's last record in run.json's format."""
+    """Return the sealed content by path: run.json as it is, the journal's last record in run.json's format."""
     record = last_record(place)
     found = {place.journal: encode(record["run"], 2)} if record else {}
     try:

@@ -104,7 +104,7 @@ class World(Protocol):
         """Run each entry's command; return the violated entries (exit code 0) and the inconclusive ones."""
 
     def missing_programs(self, commands: Mapping[str, str]) -> Mapping[str, str]:
-        """Map the name of each command whose program is missing to that program."""
+        """Return the programs that are missing, each under the name of the command that needs it."""
 
     def template(self, name: str) -> str: ...
 

@@ -187,7 +187,7 @@ resume = click.Command(
             ["-n", "--max-iterations"],
             type=COUNT,
             metavar="N",
-            help="At most N iterations in all; also continues after the limit or stagnation.",
+            help="At most N iterations in all. Needed to resume a loop that ended by its limit or by stagnation.",
         ),
         *loop_options(),
         *options.for_kind(),
