@@ -119,8 +119,8 @@ def test_I_40_what_is_no_such_file(text: str, bare: Workspace) -> None:
         (["run", "build", "-m5"], "Instead: -n N, or --max-iterations N"),
         (["draft-plan-spec-to-impl"], "rooda audit-spec-to-impl (reports the gaps)"),
         (["draft-plan-impl-to-spec"], "rooda audit-impl-to-spec (reports the gaps)"),
-        (["draft-plan-story-to-spec"], "Instead: rooda draft-plan-spec-feat"),
-        (["draft-plan-bug-to-spec", "-n", "1"], "Instead: rooda draft-plan-spec-fix"),
+        (["draft-plan-story-to-spec"], "Replaced by: rooda draft-plan-spec-feat"),
+        (["draft-plan-bug-to-spec", "-n", "1"], "Replaced by: rooda draft-plan-spec-fix"),
         (["--config", "rooda-config.yml", "build"], "Convert it: rooda init --from rooda-config.yml"),
     ],
 )
