@@ -3,13 +3,13 @@
 Objects are written in git's loose format: each to a compressed file that is named by its hash and never partial.
 """
 
-import hashlib
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from rooda.base import files
+from rooda.base.hashes import hashlib
 
 FILE, FOLDER = "100644", "40000"
 _FAST = 1  # level of compression; the pack that is pushed is compressed again

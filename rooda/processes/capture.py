@@ -58,11 +58,9 @@ def capture(
         talk = _Talk(child, b"" if most else stdin, most + 1 if most else 0)
         try:
             said = _conversation(child, talk, _Limits(timeout, quiet, most), stop_request)
-        except BaseException as problem:
-            if isinstance(problem, Interrupted):
-                ending.signal_group(child.pid, signal.SIGTERM)
-                talk.wait_for_end(TERM_GRACE)
-            ending.signal_group(child.pid, signal.SIGKILL)
+        except Interrupted:
+            ending.signal_group(child.pid, signal.SIGTERM)
+            talk.wait_for_end(TERM_GRACE)
             raise
         finally:
             talk.close()
@@ -73,12 +71,12 @@ def capture(
 
 
 class _Child:
-    """A program in its own session, and this process's ends of its pipes; `code` is its exit code once it has ended."""
+    """A program in its own session, and this process's ends of its pipes. After an error, leaving `with` kills it."""
 
     def __init__(
         self, argv: Sequence[str], env: Mapping[str, str] | None, cwd: str | None, kept: Sequence[int]
     ) -> None:
-        self.code: int | None = None
+        self.code: int | None = None  # the exit code, once the program has ended
         stdin, self.stdin = os.pipe()
         self.stdout, stdout = os.pipe()
         self.stderr, stderr = os.pipe()
@@ -97,6 +95,8 @@ class _Child:
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if problem:
+            ending.signal_group(self.pid, signal.SIGKILL)
         self.close()
         while self.code is None:
             self._reap(0)

@@ -1,8 +1,9 @@
 """Computes the IDs of traces and spans from names of runs and calls, so that processes need not share them. Pure."""
 
-import hashlib
 import re
 from typing import NamedTuple
+
+from rooda.base.hashes import hashlib
 
 _TRACEPARENT = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
 RUN = "run"  # the key of the span of a session
